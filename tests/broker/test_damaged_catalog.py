@@ -94,7 +94,7 @@ async def _look(running: Node, member: Member) -> tuple[str, list[ErrorCode]]:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_catalog_is_made_anew_by_a_repair(tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_catalog_is_rebuilt_by_a_repair(tmp_path: Path, damage: str) -> None:
     member = await stopped(tmp_path)
     path = tmp_path / "data" / TOPICS_FILE
     sound = path.read_bytes()
@@ -193,7 +193,7 @@ async def test_a_folder_with_another_topic_id_forbids_no_start(tmp_path: Path) -
     assert "Nothing that was stored is damaged" not in told
 
 
-async def test_partitions_of_a_found_topic_that_are_not_there_are_told_in_one_line(
+async def test_missing_partitions_of_a_found_topic_are_logged_in_one_line(
     tmp_path: Path,
 ) -> None:
     await stopped(tmp_path)

@@ -85,7 +85,7 @@ async def test_a_daemon_that_is_stopped_in_its_load_opens_none(
     assert not shell.is_open
 
 
-async def test_a_console_that_fails_is_told_and_the_daemon_goes_on(
+async def test_a_console_that_fails_is_reported_and_the_daemon_continues(
     loading: asyncio.Future[None],
 ) -> None:
     loading.set_result(None)

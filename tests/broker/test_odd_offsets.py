@@ -92,7 +92,7 @@ async def test_any_offset_of_64_bits_is_sampled_and_survives_a_start(tmp_path: P
 # ------------------------------------------------------------ faults of one group
 
 
-async def test_a_group_that_cannot_be_sampled_is_counted_told_once_and_passed_over() -> None:
+async def test_a_group_that_cannot_be_sampled_is_counted_reported_once_and_skipped() -> None:
     world = World(3)
     world.groups[1].offsets = {TOPIC: {99: world.groups[1].offsets[TOPIC][0]}}  # no such log
     for _ in range(3):

@@ -11,7 +11,7 @@ from tests.broker.node import Node
 SETTINGS = {"rollcall_checkpoint_idle_ms": 3_600_000}
 
 
-async def test_a_torn_tail_is_told_with_the_word_that_the_journal_restored_it(
+async def test_a_torn_tail_is_logged_as_restored_by_the_journal(
     tmp_path: Path,
 ) -> None:
     async with Node(tmp_path, SETTINGS) as node:
@@ -55,7 +55,7 @@ async def test_a_repair_where_nothing_is_damaged_says_so(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-async def test_indexes_made_anew_are_a_warning_only_after_a_clean_stop(
+async def test_rebuilt_indexes_are_a_warning_only_after_a_clean_stop(
     tmp_path: Path, is_clean: bool
 ) -> None:
     async with Node(tmp_path) as node:

@@ -40,7 +40,7 @@ SHORTAGES = {
 }
 
 
-def test_what_is_lacking_is_told_apart_from_what_has_failed() -> None:
+def test_shortages_are_distinguished_from_failures() -> None:
     for raises in SHORTAGES.values():
         assert shortage(raises("f")) is not None
     assert shortage(OSError(errno.ENOSPC, "full")) == "disk full"
@@ -154,7 +154,7 @@ async def test_acknowledged_bytes_that_do_not_fit_forbid_the_start_and_are_named
 # --- a flush that hangs --------------------------------------------------------------------------
 
 
-async def test_a_flush_that_hangs_is_told_and_ends_readiness(
+async def test_a_flush_that_hangs_is_reported_and_ends_readiness(
     tmp_path: Path, broken_disk: FaultyDisk
 ) -> None:
     async with Node(tmp_path, {**SETTINGS, "rollcall_flush_stalled_ms": 40}) as node:

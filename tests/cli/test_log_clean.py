@@ -100,7 +100,9 @@ def test_it_keeps_off_while_a_daemon_runs(given: Daemon, rollcall: Command) -> N
     assert f"in use by process {given.pid}" in rollcall("log", "clean", str(given.data_dir)).err
 
 
-def test_a_killed_daemons_directory_is_settled_first(given: Daemon, rollcall: Command) -> None:
+def test_the_directory_of_a_killed_daemon_is_recovered_first(
+    given: Daemon, rollcall: Command
+) -> None:
     given.start()
     commit_by_hand(given.port, "billing", "orders", range(20, 25))
     given.kill()

@@ -67,7 +67,7 @@ def outcome_of(
 
 
 @pytest.mark.parametrize("name", list(scenarios()))
-def test_a_client_cannot_tell_us_from_kafka(
+def test_a_client_cannot_distinguish_us_from_kafka(
     name: str, outcome_of: Callable[[Scenario], Outcome]
 ) -> None:
     scenario = scenarios()[name]

@@ -216,7 +216,7 @@ def test_aliases_are_a_choice_and_the_cluster_has_the_name_that_it_is_given(
     assert not (ours | theirs) & {name for name, _ in samples(fetch(none)[0])}
 
 
-def test_limits_are_kept_and_told(start_daemon: StartDaemon) -> None:
+def test_limits_are_kept_and_reported(start_daemon: StartDaemon) -> None:
     daemon = start_daemon(
         {
             **TEST_SETTINGS,

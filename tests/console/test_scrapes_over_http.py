@@ -105,7 +105,7 @@ async def test_a_scrape_ends_with_an_end_in_both_versions_of_http(tmp_path: Path
         assert b"rollcall_ready 1\n" in await old.rest()
 
 
-async def test_too_many_scrapers_are_told_so_and_the_next_one_is_served(
+async def test_too_many_scrapers_are_refused_and_the_next_one_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bulk = Bulk(500)

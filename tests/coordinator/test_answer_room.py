@@ -27,7 +27,7 @@ def test_a_large_group_that_is_named_over_and_over_is_described_as_long_as_there
     assert errors == [ErrorCode.NONE] * 9 + [ErrorCode.INVALID_REQUEST] * 19_991
 
 
-def test_offsets_are_told_as_long_as_there_is_room(
+def test_offsets_are_returned_as_long_as_there_is_room(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)

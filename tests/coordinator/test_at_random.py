@@ -133,7 +133,7 @@ class Chaos:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_happens_the_groups_stay_sound_and_everybody_is_answered(seed: int) -> None:
+def test_at_random_the_groups_stay_sound_and_every_request_is_answered(seed: int) -> None:
     chaos = Chaos(seed)
     for _ in range(STEPS):
         chaos.step()

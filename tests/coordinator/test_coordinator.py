@@ -134,7 +134,7 @@ def error_of_join(world: World) -> Asked:
     return world.ask(A_JOIN, version=9)
 
 
-def test_a_join_that_nobody_looked_at_is_answered_without_a_member_id(world: World) -> None:
+def test_a_join_that_was_not_processed_is_answered_without_a_member_id(world: World) -> None:
     world.coordinator.resign(0, world.now)
     asked = error_of_join(world)
     assert asked.joined.member_id == ""
@@ -185,7 +185,7 @@ def test_while_the_log_is_full_a_generation_cannot_be_stored_but_a_stable_one_is
     assert world.heartbeat(group, group.leader_id) is ErrorCode.NONE
 
 
-def test_while_the_log_is_full_nobody_expires_and_later_everybody_does(world: World) -> None:
+def test_no_member_expires_while_the_log_is_full_and_all_do_later(world: World) -> None:
     group = world.given_stable_group(members=1)
     world.log.full = True
     world.advance(SESSION_TIMEOUT_MS * 2)
@@ -198,7 +198,7 @@ def test_while_the_log_is_full_nobody_expires_and_later_everybody_does(world: Wo
 # ---------------------------------------------------------------- partitions come and go
 
 
-def test_resigning_answers_everybody_who_waits_for_people(world: World) -> None:
+def test_resigning_answers_all_requests_that_wait_for_members(world: World) -> None:
     group = world.given_stable_group(members=2)
     joining = world.join("g", group.leader_id)
     _, follower = world.given_joined("h", members=2)
@@ -212,7 +212,7 @@ def test_resigning_answers_everybody_who_waits_for_people(world: World) -> None:
     world.advance(SESSION_TIMEOUT_MS * 10)
 
 
-def test_resigning_answers_everybody_who_waits_for_the_disk(world: World) -> None:
+def test_resigning_answers_all_requests_that_wait_for_the_disk(world: World) -> None:
     group = world.given_stable_group(members=1)
     world.storing = False
     asked = [
@@ -288,7 +288,7 @@ def break_evolve(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     monkeypatch.setattr(coordinator.classic.apply, "evolve", broken)
 
 
-def test_a_bug_in_a_turn_ends_the_shard_and_answers_everybody_once(
+def test_a_bug_in_a_turn_ends_the_shard_and_answers_every_request_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed: list[Exception] = []
@@ -364,7 +364,7 @@ def test_loading_in_slices_serves_nothing_until_it_is_finished() -> None:
     assert (loaded.groups, loaded.members, loaded.next_offset) == (2, 1, len(records))
 
 
-def test_a_load_that_fails_is_told_and_may_be_tried_again(world: World) -> None:
+def test_a_load_that_fails_is_reported_and_may_be_retried(world: World) -> None:
     world.coordinator.resign(0, world.now)
     world.coordinator.begin_load(0, MemoryLog())
     world.coordinator.fail_load(0, "bad record")

@@ -93,13 +93,13 @@ def test_an_unknown_group_is_dead_and_since_v6_an_error(version: int) -> None:
         (None, 6, True, OPERATIONS_NOT_REQUESTED),
     ],
 )
-def test_the_allowed_operations_are_told_on_request_unless_there_is_an_error(
+def test_the_authorized_operations_are_returned_on_request_unless_there_is_an_error(
     group: ClassicGroup | None, version: int, requested: bool, expected: int
 ) -> None:
     assert describe(group, version, operations=requested).authorized_operations == expected
 
 
-def test_a_coordinator_that_cannot_look_says_so_and_nothing_else() -> None:
+def test_a_coordinator_without_the_group_answers_the_error_and_nothing_else() -> None:
     assert refuse_describe_group(GROUP, ErrorCode.NOT_COORDINATOR) == DescribedGroup(
         ErrorCode.NOT_COORDINATOR, group_id=GROUP
     )

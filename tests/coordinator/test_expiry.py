@@ -243,7 +243,7 @@ def groups_of(*sizes: int) -> dict[GroupId, ClassicGroup]:
     return groups
 
 
-def test_nothing_is_looked_at_before_the_interval_is_over() -> None:
+def test_nothing_is_checked_before_the_interval_is_over() -> None:
     expiry = OffsetExpiry(SETTINGS, NOW)
     groups = groups_of(1)
 

@@ -51,7 +51,7 @@ def test_step_1_the_rebalance_has_begun_and_nobody_knows(world: World) -> None:
     check_commits(world, 7)
 
 
-def test_step_2_some_members_were_told_to_rejoin(world: World) -> None:
+def test_step_2_some_members_have_heard_of_the_rebalance(world: World) -> None:
     group = world.given_stable_group(members=2)
     leader, follower = group.members
     world.join("g", version=3)

@@ -89,7 +89,7 @@ def test_its_session_starts_afresh_when_it_is_taken_back(world: World) -> None:
 
 
 @pytest.mark.parametrize("ask", [beat, sync])
-def test_the_first_answer_that_tells_another_member_makes_it_a_removal(
+def test_the_first_answer_that_informs_another_member_makes_it_a_removal(
     world: World, ask: Callable[[World, str], Asked]
 ) -> None:
     group, live, slow = given_a_lapse(world)
@@ -102,7 +102,7 @@ def test_the_first_answer_that_tells_another_member_makes_it_a_removal(
     assert world.beat("g", slow, 1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_another_members_commit_tells_nothing_and_removes_nobody(world: World) -> None:
+def test_another_members_commit_reveals_nothing_and_removes_no_member(world: World) -> None:
     group, live, slow = given_a_lapse(world)
     assert world.commit("g", live, 1) is ErrorCode.NONE
     assert list(group.lapsed_member_ids) == [slow]

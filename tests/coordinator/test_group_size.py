@@ -21,7 +21,7 @@ def test_a_full_group_takes_its_own_members_again() -> None:
     assert world.join("g", group.leader_id).waits
 
 
-def test_a_full_group_is_asked_before_the_protocol_is_looked_at() -> None:
+def test_a_full_group_is_refused_before_the_protocol_is_checked() -> None:
     world = World(kafka_settings(group_max_size=1))
     world.given_stable_group(members=1)
     asked = world.join("g", protocol_type="connect")

@@ -24,7 +24,7 @@ def test_without_a_group_or_in_an_empty_one_every_member_is_unknown(world: World
         ("given_stable_group", GroupState.STABLE, ErrorCode.NONE),
     ],
 )
-def test_a_member_in_its_generation_is_told_that_all_is_well(
+def test_a_heartbeat_of_a_member_in_its_generation_has_no_error(
     world: World, given: str, state: GroupState, error_code: ErrorCode
 ) -> None:
     getattr(world, given)(members=1)
@@ -32,7 +32,7 @@ def test_a_member_in_its_generation_is_told_that_all_is_well(
     assert world.heartbeat(world.group(), world.group().leader_id) is error_code
 
 
-def test_while_a_rebalance_is_prepared_a_member_is_told_to_rejoin(world: World) -> None:
+def test_a_heartbeat_in_preparing_rebalance_answers_rebalance_in_progress(world: World) -> None:
     group = world.given_stable_group(members=1)
     world.join("g", version=3)
     assert world.heartbeat(group, group.leader_id) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -48,7 +48,7 @@ def test_another_generation_is_refused_even_while_a_rebalance_is_prepared(
     assert world.beat("g", group.leader_id, generation_id).error is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_stranger_is_unknown_before_its_generation_is_looked_at(world: World) -> None:
+def test_an_unknown_member_is_refused_before_its_generation_is_checked(world: World) -> None:
     world.given_stable_group(members=1)
     assert world.beat("g", "stranger", 99).error is ErrorCode.UNKNOWN_MEMBER_ID
 

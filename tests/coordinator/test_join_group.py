@@ -262,7 +262,7 @@ def test_a_new_member_in_stable_begins_a_rebalance_in_kafkas_words(world: World)
     )
 
 
-def test_the_leaders_answer_lists_everybody_with_the_metadata_of_the_chosen_protocol() -> None:
+def test_the_leaders_answer_lists_all_members_with_the_metadata_of_the_chosen_protocol() -> None:
     world = World(kafka_settings(group_initial_rebalance_delay_ms=1_000))
     first = world.join("g", version=3, protocols=BOTH)
     second = world.join("g", version=3, protocols=(("roundrobin", b"other"),))

@@ -8,7 +8,7 @@ from tests.world import SESSION_TIMEOUT_MS, World
 
 
 @pytest.mark.parametrize("version", range(4, 10))
-def test_a_new_member_is_told_its_id_and_joins_with_it(world: World, version: int) -> None:
+def test_a_new_member_gets_its_id_and_joins_with_it(world: World, version: int) -> None:
     told = world.join("g", version=version, client_id="me")
     assert told.error is ErrorCode.MEMBER_ID_REQUIRED
     assert told.joined.member_id == "me-1"

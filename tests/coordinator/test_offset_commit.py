@@ -340,7 +340,7 @@ def test_the_id_of_the_topic_is_kept_with_the_offset_in_every_version(version: i
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ],
 )
-def test_a_coordinator_that_cannot_look_still_names_what_does_not_exist(
+def test_a_coordinator_without_the_group_still_names_what_does_not_exist(
     error_code: ErrorCode,
 ) -> None:
     request = a_request(

@@ -170,7 +170,7 @@ def test_the_offsets_are_gone_afterwards_and_the_event_says_which() -> None:
     assert carry_out(group, outcome).offsets == {}
 
 
-def test_a_coordinator_that_cannot_look_answers_for_the_whole_request() -> None:
+def test_a_coordinator_without_the_group_answers_for_the_whole_request() -> None:
     assert refuse_offset_delete(ErrorCode.NOT_COORDINATOR) == OffsetDeleteResponse(
         ErrorCode.NOT_COORDINATOR
     )

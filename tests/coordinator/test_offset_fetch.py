@@ -195,7 +195,7 @@ def test_a_partition_with_an_open_transactional_commit_is_unstable() -> None:
     )
 
 
-def test_a_member_id_and_an_epoch_are_not_looked_at_in_a_classic_group() -> None:
+def test_a_member_id_and_an_epoch_are_ignored_in_a_classic_group() -> None:
     request = wanted(("orders", [0]))
     request.member_id, request.member_epoch = MemberId("m-gone"), 9
 

@@ -44,7 +44,7 @@ def test_new_partitions_of_a_topic_that_is_read_begin_a_rebalance_after_the_dela
     assert world.heartbeat(group, group.leader_id) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_many_changes_are_gathered_into_one_rebalance(world: World) -> None:
+def test_many_changes_are_combined_into_one_rebalance(world: World) -> None:
     group = world.given_stable_group(members=1, protocols=(("range", subscription("t", "u")),))
     changed(world, "t")
     world.advance(DELAY_MS // 2)

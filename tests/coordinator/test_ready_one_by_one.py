@@ -215,7 +215,7 @@ def test_each_slice_is_small_and_all_get_ready_once(world: Restarted) -> None:
     assert len(world.events_of(PartitionLoaded)) == 1
 
 
-def test_that_all_are_ready_is_told_even_if_requests_took_them_all(world: Restarted) -> None:
+def test_that_all_are_ready_is_reported_even_if_requests_loaded_them_all(world: Restarted) -> None:
     world.restart()
     fetch(world, "a", "b", "c", "stable")
     assert not world.events_of(PartitionLoaded)
@@ -224,7 +224,7 @@ def test_that_all_are_ready_is_told_even_if_requests_took_them_all(world: Restar
     assert listed(world)[0] is ErrorCode.NONE
 
 
-def test_what_the_snapshot_could_not_read_is_still_told(world: Restarted) -> None:
+def test_what_the_snapshot_could_not_read_is_still_reported(world: Restarted) -> None:
     world.log.records.append(StoredRecord(world.log.end_position, 1, b"\x00\x63x", b"?"))
     world.log.store()
     world.restart()
@@ -335,7 +335,7 @@ def test_equal_values_of_a_column_stand_once(world: World) -> None:
     assert group_of_plain(group.group_id, plain).offsets == group.offsets
 
 
-def test_with_a_full_log_a_group_that_is_not_ready_is_looked_at_before_its_leader_syncs(
+def test_with_a_full_log_a_group_that_is_not_ready_is_loaded_before_its_leader_syncs(
     world: Restarted,
 ) -> None:
     """What cannot be written is refused, as for a group that is ready; it ended the shard."""

@@ -206,7 +206,7 @@ def test_the_event_says_how_long_each_member_was_kept_waiting(world: World) -> N
     assert waits == {leader: 700, follower: 0}
 
 
-def test_other_protocol_types_are_served_without_looking_inside(world: World) -> None:
+def test_metadata_of_other_protocol_types_is_not_parsed(world: World) -> None:
     noise = bytes(range(256))
     answers = world.given_joined(
         members=2, protocol_type="connect", protocols=(("sessioned", noise),)

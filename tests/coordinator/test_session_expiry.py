@@ -15,7 +15,7 @@ from tests.world import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, World
 NEW_MEMBER_TIMEOUT_MS = 300_000
 
 
-def test_a_silent_member_is_removed_and_the_others_are_told_to_rejoin(world: World) -> None:
+def test_a_silent_member_is_removed_and_the_others_have_to_rejoin(world: World) -> None:
     # Given a stable group of two.
     group = world.given_stable_group("g", members=2)
     kept, silent = group.members
@@ -182,7 +182,7 @@ def test_a_shorter_session_counts_from_the_answer_to_the_join_that_asked_for_it(
     assert not group.members
 
 
-def test_after_a_restart_everybody_has_a_full_session(world: World) -> None:
+def test_after_a_restart_every_member_has_a_full_session(world: World) -> None:
     world.given_stable_group(members=2)
     world.advance(SESSION_TIMEOUT_MS - 1)
     world.crash()

@@ -48,7 +48,7 @@ def test_a_restart_changes_the_id_and_nothing_else(
     assert world.sync("g", new, 1, instance_id=instance_id).synced.assignment == assignment
 
 
-def test_from_version_9_on_a_leader_is_told_that_it_leads_and_need_not_assign(
+def test_since_version_9_a_replaced_leader_still_leads_and_skips_the_assignment(
     world: World, group: ClassicGroup
 ) -> None:
     asked = world.join("g", instance_id="a", version=9)
@@ -66,7 +66,7 @@ def test_from_version_9_on_a_follower_learns_no_more_than_before(
     assert not asked.joined.members
 
 
-def test_the_new_id_is_stored_before_it_is_told(world: World, group: ClassicGroup) -> None:
+def test_the_new_id_is_stored_before_it_is_returned(world: World, group: ClassicGroup) -> None:
     world.storing = False
     asked = world.join("g", instance_id="b")
     assert asked.waits

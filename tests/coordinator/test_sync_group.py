@@ -15,7 +15,7 @@ def test_an_empty_group_id_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("protocol_type", "protocol_name"), [(None, "range"), ("consumer", None), (None, None)]
 )
-def test_from_version_5_on_the_protocol_must_be_named_before_anything_else_is_looked_at(
+def test_since_version_5_the_protocol_is_checked_before_anything_else(
     world: World, protocol_type: str | None, protocol_name: str | None
 ) -> None:
     asked = world.sync(
@@ -57,7 +57,7 @@ def test_while_a_rebalance_is_prepared_a_sync_is_sent_back_to_join(world: World)
     assert world.sync("g", group.leader_id, 2).error is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_everybody_waits_for_the_leader_and_is_answered_together(world: World) -> None:
+def test_all_members_wait_for_the_leader_and_are_answered_together(world: World) -> None:
     leader, follower = world.given_joined(members=2)
     waiting = world.sync("g", follower.member_id, 1)
     assert waiting.waits
@@ -89,7 +89,7 @@ def test_a_followers_assignments_are_ignored(world: World) -> None:
     assert world.group().state is GroupState.COMPLETING_REBALANCE
 
 
-def test_members_that_the_leader_forgot_get_nothing_and_strangers_are_ignored(
+def test_members_without_an_assignment_get_none_and_unknown_members_are_ignored(
     world: World,
 ) -> None:
     leader, follower = world.given_joined(members=2)
@@ -110,7 +110,7 @@ def test_a_follower_that_syncs_after_the_leader_is_answered_at_once(world: World
     assert not world.group().pending_sync_ids
 
 
-def test_in_stable_everybody_may_ask_again_and_gets_the_same(world: World) -> None:
+def test_in_stable_every_member_may_sync_again_and_gets_the_same_assignment(world: World) -> None:
     group = world.given_stable_group(members=2)
     for member_id, member in group.members.items():
         for _ in range(2):

@@ -56,7 +56,7 @@ def test_a_member_that_is_gone_was_last_heard_of_then() -> None:
     assert ownership.unowned_ms(9_999) == 2 * 10_050 + 2 * 50
 
 
-def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
+def test_a_cooperative_member_keeps_its_owned_partitions_until_its_answer() -> None:
     ownership = change()
     kept = frozenset({("t", 0), ("t", 1)})
     ownership.release("a", 100, kept)

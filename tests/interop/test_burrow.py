@@ -265,7 +265,7 @@ def burrow(binary: Path, folder: Path, bootstrap: str) -> Iterator[Burrow]:
             process.wait(60)
 
 
-def test_the_real_burrow_tells_our_groups_lag(
+def test_the_real_burrow_shows_our_groups_lag(
     start_daemon: StartDaemon, tmp_path: Path, burrow_binary: Path
 ) -> None:
     daemon = start_daemon(SETTINGS)

@@ -342,7 +342,7 @@ def who_moved(admin: str, group: str, topic: str, partition: int) -> list[dict[s
     ]
 
 
-def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: Path) -> None:
+def test_what_a_running_cluster_refuses_is_reported(daemon: Daemon, tmp_path: Path) -> None:
     given_topics(daemon.bootstrap, messages=0)
     live = consumer(daemon.bootstrap, "live")
     live.subscribe([TOPICS[0]])

@@ -124,7 +124,7 @@ def test_a_silent_for_its_session_it_is_removed_and_the_others_learn_it(group: G
     assert group.quick.generation == group.generation + 1
 
 
-def test_b_heard_from_before_anybody_was_told_nothing_has_happened(
+def test_b_heard_from_before_any_member_knew_it_stays_a_member(
     shared_daemon: Daemon, group: Group
 ) -> None:
     until_logged(shared_daemon, "Member was silent for its whole session", group.slow)

@@ -274,7 +274,7 @@ def test_members_that_subscribe_differently(watchful: Daemon) -> None:
     first.close()
 
 
-def test_an_ordinary_life_is_no_trouble(start_daemon: StartDaemon) -> None:
+def test_an_ordinary_group_has_no_verdict(start_daemon: StartDaemon) -> None:
     """Joins, a rebalance, commits, a restart of each member, and the end.
 
     What lasts longer than a second is no trouble here: it may be the machine that is slow.

@@ -115,7 +115,7 @@ def test_a_stuck_group_says_whom_it_waits_for_and_until_when(daemon: Daemon) -> 
     assert "waits" not in why(daemon, "stuck")
 
 
-def test_what_cannot_be_told_is_one_line(daemon: Daemon) -> None:
+def test_an_error_is_one_line(daemon: Daemon) -> None:
     done = rollcall("why", "nobody-ever", "--admin", daemon.admin)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1

@@ -328,7 +328,7 @@ def test_bytes_between_batches_are_passed_over(log: Path) -> None:
     assert offsets_and_damage(log) == (list(range(10)), [(third, len(junk))])
 
 
-def test_a_torn_tail_is_told_and_nothing_else_is_lost(log: Path) -> None:
+def test_a_torn_tail_is_reported_and_nothing_else_is_lost(log: Path) -> None:
     last = positions(log)[-1]
     content = log.read_bytes()
     for size in (1, 16, 60, 61, len(content) - last - 1):
@@ -336,7 +336,7 @@ def test_a_torn_tail_is_told_and_nothing_else_is_lost(log: Path) -> None:
         assert offsets_and_damage(log) == (list(range(9)), [(last, size)])
 
 
-def test_zeros_at_the_end_are_told_as_such(log: Path) -> None:
+def test_zeros_at_the_end_are_reported_as_such(log: Path) -> None:
     end = log.stat().st_size
     log.write_bytes(log.read_bytes() + bytes(5_000))
     lines, [(_, damage)] = dumped(log)
@@ -404,7 +404,7 @@ def test_the_command_prints_json_lines(tmp_path: Path, rollcall: Command) -> Non
     assert lines[-1]["value"]["data"]["topicId"] == "YXRvbWljRnKpY2tsZXMwMg"
 
 
-def test_the_command_tells_damage_and_leaves_with_1(tmp_path: Path, rollcall: Command) -> None:
+def test_the_command_reports_damage_and_exits_with_1(tmp_path: Path, rollcall: Command) -> None:
     write_data_dir(tmp_path)
     log = logs_of(tmp_path / f"{OFFSETS}-{PARTITION}")[1]
     position = positions(log)[2]
@@ -496,7 +496,7 @@ def test_a_command_whose_standard_output_was_closed_does_its_work(tmp_path: Path
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_topics_name_is_asked_for_where_no_folder_tells_it(tmp_path: Path) -> None:
+def test_the_name_of_a_topic_is_required_where_no_folder_has_it(tmp_path: Path) -> None:
     log = write_segment(tmp_path, batches([[commit(1)]]))
     lines, _ = dumped(log)
     assert lines[0]["topic"] == OFFSETS

@@ -531,7 +531,7 @@ def test_the_commands_exit_code_and_report(data: Path, rollcall: Command) -> Non
     assert (first["file"], first["position"], first["check"]) == (str(log), 0, "batch")
 
 
-def test_a_running_daemon_is_told_of_and_a_killed_one_leaves_sound_files(
+def test_a_running_daemon_is_reported_and_a_killed_one_leaves_sound_files(
     start_daemon: StartDaemon, rollcall: Command
 ) -> None:
     daemon = start_daemon()

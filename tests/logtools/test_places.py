@@ -8,7 +8,7 @@ import pytest
 from logtools.layout import place_at
 
 
-def test_a_topic_that_is_deleted_while_we_look_is_not_there(
+def test_a_topic_that_is_deleted_during_the_listing_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("orders-0", "refunds-0"):

@@ -255,7 +255,7 @@ def test_compressed_batches_count_what_they_take_on_disk(tmp_path: Path) -> None
     assert abs(total.live_bytes + 61 - total.bytes) <= 3
 
 
-def test_damage_is_counted_and_told(tmp_path: Path, rollcall: Command) -> None:
+def test_damage_is_counted_and_reported(tmp_path: Path, rollcall: Command) -> None:
     write_data_dir(tmp_path)
     flip(logs_of(tmp_path / f"{OFFSETS}-{PARTITION}")[0], 70)
     total = counted(tmp_path).total

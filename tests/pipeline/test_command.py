@@ -128,7 +128,7 @@ def test_the_doctor_names_what_is_missing(tmp_path: Path) -> None:
     assert "Java" in wrong
 
 
-def test_the_doctor_looks_at_the_packages_and_the_workers_python(
+def test_the_doctor_checks_the_packages_and_the_workers_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")

@@ -249,7 +249,7 @@ def test_small_batches_are_found_as_by_hopping() -> None:
         assert found.batches.position.tolist() == whole
 
 
-def test_what_looks_like_batches_in_a_row_misleads_nobody() -> None:
+def test_values_that_resemble_batches_are_not_read_as_batches() -> None:
     decoys = b"".join(encode_batch([commit("g", "t", 0, 1)], n, NOON_MS) for n in range(9))
     long = Record(b"long", bytes(20_000))  # more than a stretch in which a beginning is looked for
     log, at = bytearray(), []
@@ -297,7 +297,7 @@ def test_of_small_batches_a_false_one_is_named_and_the_rest_is_read(where: int, 
 @given(
     st.lists(st.binary(max_size=400), min_size=1, max_size=60), st.integers(0), st.integers(1, 255)
 )
-def test_one_checksum_over_all_tells_of_a_change_anywhere(
+def test_a_change_anywhere_changes_the_checksum_of_all(
     parts: list[bytes], where: int, change: int
 ) -> None:
     zeros = bytes(21)

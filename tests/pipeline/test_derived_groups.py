@@ -121,7 +121,7 @@ def test_a_log_without_history_has_rebalances_by_its_generations(spark: SparkSes
     assert {row.generation_before for row in found if row.generation_after > 1} >= {1}
 
 
-def test_the_audit_tells_every_offset_that_was_moved_and_by_whom(spark: SparkSession) -> None:
+def test_the_audit_has_every_moved_offset_and_its_client(spark: SparkSession) -> None:
     moved = OffsetsMovedEntry(
         "billing",
         START_MS,
@@ -215,7 +215,7 @@ def test_a_lag_that_grows_is_never_made_up_for(spark: SparkSession) -> None:
 # Anomalies.
 
 
-def test_stalls_are_told_as_runs(spark: SparkSession) -> None:
+def test_stalls_are_shown_as_runs(spark: SparkSession) -> None:
     verdicts = ["OK", "STALL", "STOP", "STOP", "OK", "STALL", "STALL", "WARN", "STOP", "STOP", "STOP", "STOP"]  # fmt: skip  # noqa: E501
     health = spark.createDataFrame(
         [("g", "t", 0, n, verdict, 10 + n) for n, verdict in enumerate(verdicts)],

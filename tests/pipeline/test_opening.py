@@ -61,7 +61,7 @@ def by_the_daemon(blob: bytes, codec: int) -> str:
 
 @pytest.mark.parametrize("codec", [LZ4, ZSTD])
 @pytest.mark.parametrize("spoil", ["cut", "changed", "nothing", "more"])
-def test_one_that_is_spoilt_is_told_and_its_neighbours_are_read(codec: int, spoil: str) -> None:
+def test_a_damaged_batch_is_reported_and_its_neighbours_are_read(codec: int, spoil: str) -> None:
     plain = contents(40)
     plain[17] = bytes(range(200))
     batches = packed(plain, [codec] * 40)

@@ -40,6 +40,6 @@ def test_so_is_one_that_a_file_beside_the_tables_met(spark: SparkSession) -> Non
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_any_other_fault_is_told_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_any_other_fault_is_raised_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="of another kind"), disk_full_errors(spark, "out"):
         fail(spark, "of another kind")

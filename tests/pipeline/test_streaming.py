@@ -190,7 +190,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("point", KILLS)
-def test_a_killed_stream_tells_everything_once(
+def test_a_killed_stream_writes_everything_once(
     spark: SparkSession,
     source: str,
     groups: Histories,
@@ -255,7 +255,7 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
+def test_a_stream_that_gets_a_stop_signal_stops_and_continues_later(
     spark: SparkSession,
     source: str,
     tmp_path: Path,
@@ -311,7 +311,7 @@ class Shelf:
 
 @pytest.mark.parametrize("written", range(6))
 @pytest.mark.parametrize("cleaned", [False, True])
-def test_what_a_cut_batch_has_told_is_not_told_again(
+def test_what_an_interrupted_batch_has_written_is_not_written_again(
     tmp_path: Path, written: int, cleaned: bool
 ) -> None:
     verdicts = [{"group": group, "n": n} for n, group in enumerate(["a", "b", "a", "c", "a"])]

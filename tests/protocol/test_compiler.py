@@ -193,7 +193,7 @@ class TestWhatAVersionLacks:
         with pytest.raises(Unwritable, match=missing):
             writer(type(message), version)(message)
 
-    def test_is_also_looked_for_inside(self) -> None:
+    def test_a_field_that_a_version_lacks_is_found_in_nested_structs(self) -> None:
         leader = LeaderIdAndEpoch(1, 1)
         answer = FetchResponse(
             responses=(FetchableTopicResponse(partitions=(PartitionData(current_leader=leader),)),)

@@ -32,7 +32,7 @@ def test_every_promise_is_kept(seed: int, steps: int) -> None:
     simulate(seed, steps)
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_replays_the_same_events() -> None:
     first, second = simulate(7, 500), simulate(7, 500)
     assert first.sim.now_ms == second.sim.now_ms
     assert first.sim.steps == second.sim.steps

@@ -33,5 +33,5 @@ def test_every_crash_image_is_a_directory_that_starts() -> None:
         seed += 1
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_replays_the_same_events() -> None:
     assert simulate_topics(3).story == simulate_topics(3).story

@@ -136,7 +136,9 @@ def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     assert identity(tmp_path / "mine") == first
 
 
-def test_partitions_without_an_identity_are_told_apart_from_a_new_directory(tmp_path: Path) -> None:
+def test_partitions_without_an_identity_are_distinguished_from_a_new_directory(
+    tmp_path: Path,
+) -> None:
     for name, is_lost in (
         ("lost+found", False),
         ("my notes-3", False),
@@ -261,7 +263,7 @@ def test_a_random_id_never_begins_with_a_dash() -> None:
     assert UUID(bytes=random_id().bytes).version == 4
 
 
-def test_a_relative_path_is_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_shown_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(DataDirRefused, match=f"data directory {tmp_path}/file/data cannot be used"):

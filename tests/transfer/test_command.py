@@ -135,7 +135,7 @@ def test_groups_are_chosen_by_glob_and_by_expression(
     assert "is not a regular expression" in bad.err
 
 
-def test_offsets_that_will_soon_expire_are_told(rollcall: Rollcall, tmp_path: Path) -> None:
+def test_offsets_that_will_soon_expire_are_reported(rollcall: Rollcall, tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(
         json.dumps(
             {

@@ -64,7 +64,7 @@ def test_a_new_group_is_made_and_its_offsets_come_from_nowhere() -> None:
     ]
 
 
-def test_merging_tells_of_what_was_older_only() -> None:
+def test_a_merge_records_only_what_was_older() -> None:
     source = with_offsets(9, 20, a=range(3))
     target = with_offsets(5, 30, a=range(1)).group(GroupId("a"))
     there = with_offsets(4, 10, a=range(2))
@@ -72,14 +72,14 @@ def test_merging_tells_of_what_was_older_only() -> None:
     assert told(source, there, Rule.MERGE) == [moved("a", ("t", 1, 4, 9), ("t", 2, None, 9))]
 
 
-def test_overwriting_tells_of_what_is_gone_too() -> None:
+def test_an_overwrite_records_what_is_gone_too() -> None:
     source = with_offsets(9, 20, a=range(1))
     assert told(source, with_offsets(5, 30, a=range(2), b=range(1)), Rule.OVERWRITE) == [
         moved("a", ("t", 1, 5, None), ("t", 0, 5, 9))
     ]
 
 
-def test_the_same_again_tells_nothing() -> None:
+def test_a_repeated_import_records_nothing() -> None:
     source = with_offsets(9, 20, a=range(4))
     assert told(source, with_offsets(9, 20, a=range(4)), Rule.OVERWRITE) == []
 

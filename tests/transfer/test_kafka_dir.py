@@ -272,7 +272,7 @@ def test_commits_of_a_broker_that_ran_since_are_never_rolled_back(kafka: Path) -
         assert target.note == "", "said once"
 
 
-def test_a_broker_that_was_killed_since_has_to_look_first(kafka: Path) -> None:
+def test_a_broker_that_was_killed_since_has_to_recover_first(kafka: Path) -> None:
     interrupted_export(kafka)
     broker_ran(kafka, stopped=False)
     before = written(kafka)

@@ -224,7 +224,7 @@ def test_an_active_segment_with_room_that_was_never_written(tmp_path: Path) -> N
     assert (tally.damaged, tally.torn_tails) == ([], [])
 
 
-def test_a_tail_that_a_kill_has_torn_is_left_aside_and_told(tmp_path: Path) -> None:
+def test_a_tail_that_a_kill_has_torn_is_skipped_and_reported(tmp_path: Path) -> None:
     whole = batch(offset_record("g", "t", 0, 5))
     path = write_segment(
         tmp_path, 0, 0, whole, batch(offset_record("g", "t", 0, 6), base_offset=1)[:-3]

@@ -219,7 +219,7 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
     assert broker.committed == {("g", "t", 0): 7}
 
 
-def test_what_a_coordinator_refuses_is_told() -> None:
+def test_what_a_coordinator_refuses_is_reported() -> None:
     broker, contents = FakeBroker(NEW), Contents()
     with cluster_of(broker) as cluster:
         broker.errors = [ErrorCode.GROUP_ID_NOT_FOUND]
@@ -245,20 +245,20 @@ def test_a_coordinator_that_loads_for_ever_is_given_up() -> None:
             cluster.group_ids()
 
 
-def test_a_broker_that_hangs_up_is_told_in_one_line() -> None:
+def test_a_broker_that_hangs_up_is_reported_in_one_line() -> None:
     broker = FakeBroker(NEW)
     broker.close_on = ApiKey.OFFSET_FETCH
     with cluster_of(broker) as cluster, pytest.raises(ClusterFault, match="closed the connection"):
         cluster.fetch(G, Contents())
 
 
-def test_a_broker_that_lacks_what_is_needed_is_told() -> None:
+def test_a_broker_that_lacks_an_api_is_reported() -> None:
     broker = FakeBroker({ApiKey.METADATA: 13})
     with cluster_of(broker) as cluster, pytest.raises(ClusterFault, match="LIST_GROUPS"):
         cluster.group_ids()
 
 
-def test_what_is_no_broker_is_told() -> None:
+def test_an_address_without_a_broker_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -276,7 +276,7 @@ def test_what_is_no_broker_is_told() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", "host:70000", "host:1,other"])
-def test_an_address_that_is_none_is_told(address: str) -> None:
+def test_an_address_that_is_none_is_reported(address: str) -> None:
     with pytest.raises(ClusterFault):
         ClusterClient(address)
 

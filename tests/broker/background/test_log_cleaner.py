@@ -124,7 +124,7 @@ class Desk:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-async def test_the_dirtiest_log_is_cleaned_first_and_then_the_next() -> None:
+async def test_logs_are_cleaned_in_order_of_their_dirty_ratio() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
     assert await desk.run_once()

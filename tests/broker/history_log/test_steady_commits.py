@@ -22,7 +22,9 @@ async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:
     ]
 
 
-async def test_they_are_shown_while_they_are_gathered_and_written_at_a_stop(tmp_path: Path) -> None:
+async def test_steady_commits_are_shown_before_they_are_written_and_written_at_a_stop(
+    tmp_path: Path,
+) -> None:
     async with Node(tmp_path) as node:
         client = await node.client()
         await client.call(CreateTopicsRequest((CreatableTopic(TOPIC, 1, 1),)))

@@ -149,7 +149,7 @@ async def test_a_round_takes_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.sampler.slice_seconds_max < 2 * lag_sampler.SLICE_S
 
 
-async def test_record_times_are_looked_up_for_everybody_in_turn() -> None:
+async def test_record_times_are_queried_for_each_group_in_turn() -> None:
     """Ten look-ups a round; what nobody can read is asked for again, but not at others' cost."""
     world = World(1, partitions=30)
     for _ in range(3):
@@ -181,7 +181,7 @@ async def fallen_behind(world: World) -> list[Sample]:
     return written
 
 
-async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
+async def test_a_recreated_topic_is_no_rewind() -> None:
     world = World(1)
     written = await fallen_behind(world)
     world.topic_id = UUID(int=2)
@@ -202,7 +202,7 @@ async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
     assert again.statuses == {LagStatus.OK}
 
 
-async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
+async def test_a_recreated_group_is_no_rewind() -> None:
     world = World(1)
     written = await fallen_behind(world)
     world.sampler.group_deleted("g0")
@@ -236,7 +236,7 @@ async def test_a_group_that_goes_back_is_a_rewind_all_the_same() -> None:
     assert world.statuses == {LagStatus.ERR}
 
 
-async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:
+async def test_a_failed_round_is_reported_and_the_next_one_runs() -> None:
     world = World(1)
 
     async def fail() -> None:
@@ -246,7 +246,7 @@ async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:
     assert [type(said) for said in world.said] == [PartFailed]
 
 
-async def test_that_there_are_too_many_partitions_is_told_once() -> None:
+async def test_too_many_partitions_are_reported_once() -> None:
     world = World(300)
     for _ in range(3):
         await world.round()
@@ -338,7 +338,7 @@ async def test_bytes_that_are_no_samples_are_passed_over() -> None:
     assert await read_back(topic) == ["g1"]
 
 
-def test_a_log_that_takes_nothing_is_told_once_and_let_be() -> None:
+def test_a_log_that_refuses_samples_is_reported_once_and_sampling_continues() -> None:
     batches, said = Batches(), []
     topic = lag_topic(batches, said)
     batches.fails = True
@@ -358,7 +358,7 @@ def produce(world: World, end: int) -> None:
         log.high_watermark = end
 
 
-async def test_what_is_produced_after_a_look_is_in_the_next_one() -> None:
+async def test_what_is_produced_after_a_round_is_in_the_next_round() -> None:
     """Samples and answers read the log's end at their own moment, not at the first or the last."""
     world = World(1, partitions=1)
     for number, end in enumerate((100, 140, 260, 260, 300)):

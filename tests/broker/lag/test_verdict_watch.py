@@ -103,7 +103,7 @@ def settle(world: HistoryWorld, members: list[str], *, newcomers: list[str]) -> 
     return [answer.member_id for answer in answers]
 
 
-def test_a_rolling_restart_is_no_trouble() -> None:
+def test_a_rolling_restart_has_no_verdict() -> None:
     world, watched = HistoryWorld(), Watched()
     members = settle(world, [], newcomers=["a", "b", "c"])
     live_well(watched, world, 700)
@@ -118,7 +118,7 @@ def test_a_rolling_restart_is_no_trouble() -> None:
     assert watched.found == []
 
 
-def test_a_cooperative_rebalance_is_no_trouble() -> None:
+def test_a_cooperative_rebalance_has_no_verdict() -> None:
     world, watched = HistoryWorld(), Watched()
     asked = [world.join("g", version=3, client_id="a", protocols=offers("t"))]
     while asked[0].waits:
@@ -153,7 +153,7 @@ def test_a_cooperative_rebalance_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_fair_weather_in_the_simulator_is_no_trouble(seed: int) -> None:
+def test_a_simulation_without_faults_has_no_verdict(seed: int) -> None:
     run, watched = Run(seed), Watched()
     run.mischief = 0.0
     run.operator.start()
@@ -174,7 +174,7 @@ def test_fair_weather_in_the_simulator_is_no_trouble(seed: int) -> None:
     assert watched.found == []
 
 
-def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
+def test_a_verdict_on_a_missing_member_begins_and_is_cleared() -> None:
     world, watched = HistoryWorld(), Watched()
     members = settle(world, [], newcomers=["a", "b"])
     watched.live(world, 1)
@@ -212,7 +212,7 @@ def test_a_join_without_a_common_assignor_is_an_event() -> None:
     assert watched.found == [VerdictKind.MIXED_PROTOCOLS]
 
 
-def test_what_is_gone_has_no_trouble_and_no_past() -> None:
+def test_a_group_that_is_gone_has_no_verdict_and_no_activity() -> None:
     world, watched = HistoryWorld(), Watched(VerdictLimits(stuck_ms=SECOND))
     members = settle(world, [], newcomers=["a", "b"])
     world.rejoin(members[0], protocols=offers("t", "u"))
@@ -224,7 +224,7 @@ def test_what_is_gone_has_no_trouble_and_no_past() -> None:
     assert isinstance(watched.said[-1], VerdictCleared)
 
 
-def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
+def test_after_a_quiet_window_a_group_is_not_inspected_any_more() -> None:
     limits = VerdictLimits(window_ms=10 * SECOND)
     world, watched = HistoryWorld(), Watched(limits)
     settle(world, [], newcomers=["a", "b"])

@@ -61,7 +61,7 @@ def test_it_commits_and_its_lag_never_shrinks() -> None:
     assert status(window([(10, 5), (20, 5), (30, 6), (40, 9)])) is LagStatus.WARN
 
 
-def test_a_lag_of_zero_within_the_window_is_no_trouble() -> None:
+def test_a_lag_of_zero_within_the_window_is_ok() -> None:
     assert status(window([(10, 0), (20, 5), (30, 6), (40, 9)])) is LagStatus.OK
 
 
@@ -228,7 +228,7 @@ def test_when_a_record_was_appended_is_estimated_from_the_ends() -> None:
     assert ends.appended_at_ms(200) is None  # there is no such record yet
 
 
-def test_a_log_that_was_cut_begins_anew() -> None:
+def test_a_truncated_log_starts_a_new_series() -> None:
     ends = LogEnds()
     ends.see(START, 100, 4)
     ends.see(START + 1_000, 7, 4)

@@ -101,7 +101,7 @@ def test_records_from_before_say_what_they_said(world: HistoryWorld) -> None:
     )
 
 
-def test_a_verdict_on_flapping_names_both_parties(world: HistoryWorld) -> None:
+def test_a_verdict_on_flapping_names_both_processes(world: HistoryWorld) -> None:
     past = RecentActivity()
     world.consumers(2, instances=["a", "b"])
     for turn in range(8):
@@ -158,7 +158,9 @@ def test_all_that_were_dropped_at_the_timeout_are_named(world: HistoryWorld) -> 
 # ---------------------------------------------------------------- topics
 
 
-def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: HistoryWorld) -> None:
+def test_deleted_offsets_are_recorded_with_the_client_that_deleted_the_topic(
+    world: HistoryWorld,
+) -> None:
     world.commit("g", offsets={0: 10})
     topic = TopicName("t")
     topic_id = world.topics.topic_id(topic)

@@ -241,7 +241,7 @@ def test_a_restart_that_nobody_has_to_notice(world: HistoryWorld) -> None:
     assert world.last.cause is Cause.MEMBER_JOINED  # no fault of the restart
 
 
-def test_a_leader_that_had_to_look_anew_because_of_a_restart(world: HistoryWorld) -> None:
+def test_a_leader_that_rejoins_because_of_a_restart(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.crash()
     world.advance(300)
@@ -346,7 +346,7 @@ def test_the_last_member_leaves(world: HistoryWorld) -> None:
 # ---------------------------------------------------------------- several things at once
 
 
-def test_what_else_happens_in_a_running_rebalance_is_told_beside_its_cause(
+def test_what_else_happens_in_a_running_rebalance_is_recorded_beside_its_cause(
     world: HistoryWorld,
 ) -> None:
     ids = world.consumers(3)
@@ -417,7 +417,7 @@ def test_a_consumer_whose_assignment_cannot_be_read(world: HistoryWorld) -> None
 # ---------------------------------------------------------------- and what is no rebalance
 
 
-def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -> None:
+def test_an_assignment_that_is_too_large_is_refused_and_not_recorded_as_assigned() -> None:
     world = HistoryWorld(GroupSettings(offsets_topic_num_partitions=1, max_batch_bytes=2_000))
     (answer,) = world.given_joined(members=1, protocols=offers("t"), rebalance_timeout_ms=30_000)
     large = {answer.member_id: b"x" * 3_000}
@@ -444,7 +444,7 @@ def test_an_assignment_that_the_disk_did_not_take_in_time_is_no_fault_of_the_lea
     assert (before.end, before.generation_after) == (End.OVERTAKEN, 1)
 
 
-def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
+def test_a_slow_member_that_is_forgiven_is_recorded() -> None:
     world = HistoryWorld(GroupSettings(offsets_topic_num_partitions=1))
     ids = world.consumers(2)
     world.advance(SESSION_MS - 1)
@@ -455,7 +455,7 @@ def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
     assert len(world.rebalances()) == 1
 
 
-def test_a_process_that_was_replaced_is_told_to_be_fenced(world: HistoryWorld) -> None:
+def test_a_process_that_was_replaced_is_recorded_as_fenced(world: HistoryWorld) -> None:
     ids = world.consumers(2, instances=["a", "b"])
     world.join("g", instance_id="b", protocols=offers("t"))
     asked = world.beat("g", ids[1], 1, "b")

@@ -46,7 +46,7 @@ def moved(world: HistoryWorld) -> list[OffsetsMovedEntry]:
     return [event for event in world.history if isinstance(event, OffsetsMovedEntry)]
 
 
-def test_a_commit_by_nobody_tells_what_it_replaced(world: HistoryWorld) -> None:
+def test_a_commit_without_a_client_has_the_offset_that_it_replaced(world: HistoryWorld) -> None:
     assert world.commit("g", offsets={0: 10, 1: 20}) is ErrorCode.NONE
     assert world.commit("g", offsets={0: 3}) is ErrorCode.NONE  # a reset
     first, reset = moved(world)
@@ -79,7 +79,7 @@ def test_deletion_names_who_asked(world: HistoryWorld) -> None:
     assert last.client == RequestClient("a-tool", "/127.0.0.1")
 
 
-def test_a_group_that_is_deleted_tells_its_last_offsets(world: HistoryWorld) -> None:
+def test_the_last_offsets_of_a_deleted_group_are_recorded(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10})
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
     last = moved(world)[-1]
@@ -188,7 +188,7 @@ def test_no_commit_is_lost_from_the_counts(world: HistoryWorld) -> None:
     assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
 
 
-def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: HistoryWorld) -> None:
+def test_a_reset_and_the_steady_commits_before_it_are_separate_entries(world: HistoryWorld) -> None:
     steady(world, 10)
     by_tool(world, {0: 2})
     *_, gathered, reset = moved(world)
@@ -263,7 +263,7 @@ def test_what_members_did_between_steady_commits_is_not_counted_among_them(
     assert in_a_row(facts, 0)[-2:] == [(3, 10), (5_000, 5_010)]
 
 
-def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: HistoryWorld) -> None:
+def test_steady_commits_continue_after_a_pause_between_rounds(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS + 1)
     steady(world, 10, first=11)
@@ -271,7 +271,7 @@ def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: HistoryWorl
     assert in_a_row(facts, 0)[-5:] == [(3, 10), (10, 11), (11, 12), (12, 13), (13, 20)]
 
 
-def test_a_deletion_comes_after_what_was_gathered(world: HistoryWorld) -> None:
+def test_a_deletion_is_recorded_after_the_steady_commits_before_it(world: HistoryWorld) -> None:
     steady(world, 10)
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
     *_, gathered, deleted = moved(world)
@@ -279,7 +279,7 @@ def test_a_deletion_comes_after_what_was_gathered(world: HistoryWorld) -> None:
     assert world.recorded.recorder.steady.pending("g") == []
 
 
-def test_who_pauses_is_told_and_forgotten(world: HistoryWorld) -> None:
+def test_a_committer_that_pauses_is_recorded_and_forgotten(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS)
     assert [entry.commits for entry in tell_due(world)] == [7]  # type: ignore[union-attr]
@@ -290,7 +290,7 @@ def test_who_pauses_is_told_and_forgotten(world: HistoryWorld) -> None:
     assert len(moved(world)) == before + SEPARATE_COMMITS
 
 
-def test_what_is_gathered_is_bounded() -> None:
+def test_the_steady_commits_in_memory_are_bounded() -> None:
     commits = SteadyCommits()
     per_commit = 10_000
     told = 0
@@ -311,7 +311,7 @@ def test_what_is_gathered_is_bounded() -> None:
 # ------------------------------------------------------------ the same again and again
 
 
-def test_a_loop_is_told_now_and_then_with_its_count() -> None:
+def test_a_commit_loop_is_recorded_at_growing_counts() -> None:
     repeats = Repeats()
     told = {n: times for n in range(1_800) if (times := repeats.count("g", n * 1_000)) is not None}
     assert list(told.values())[:7] == [1, 2, 4, 8, 16, 32, 64]

@@ -139,7 +139,7 @@ def test_a_schema_registry_that_moved() -> None:
     )
 
 
-def test_streams_standby_tasks_are_told(world: HistoryWorld) -> None:
+def test_streams_standby_tasks_are_shown(world: HistoryWorld) -> None:
     answers = world.given_joined(
         members=2, protocols=[("stream", offers("t")[0][1])], rebalance_timeout_ms=30_000
     )

@@ -139,7 +139,7 @@ def test_changed_topics_have_names_and_numbers() -> None:
     assert "(t: 2 -> 8; u: created with 3; v: deleted, it had 2; w)" in format_rebalance(changed)[1]
 
 
-def test_standby_tasks_and_other_types_work_are_told() -> None:
+def test_standby_tasks_and_other_types_are_shown() -> None:
     held = replace(MOVED, held=(StandbyTasks(BOB, 1, 4),), described="2 connectors")
     lines = format_rebalance(held)
     assert (

@@ -146,7 +146,7 @@ def test_returns_that_are_far_apart_do_not_add_up() -> None:
     assert inspect(past, healthy(at_ms)) == []
 
 
-def test_a_rolling_restart_of_alike_members_is_no_flapping() -> None:
+def test_a_rolling_restart_of_members_with_one_client_id_is_no_flapping() -> None:
     """Ten processes of one host and one client id, each replaced once by another."""
     past = RecentActivity()
     for n in range(10):
@@ -457,7 +457,7 @@ def test_a_member_that_commits_the_same_offset_again_and_again() -> None:
     assert "record at the committed offset" in verdict.remedy
 
 
-def test_without_lag_or_heartbeats_or_a_settled_group_it_is_no_such_trouble() -> None:
+def test_no_progress_needs_lag_and_heartbeats_and_a_stable_group() -> None:
     still = standing_still(10 * MINUTE)
     caught_up = window(100, 100, moved_at_ms=START - 10 * MINUTE, at_ms=START)
     assert inspect(RecentActivity(), replace(still, windows={("t", 0): caught_up})) == []

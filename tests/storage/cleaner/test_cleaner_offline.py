@@ -55,7 +55,7 @@ def test_with_roll_the_active_segment_is_cleaned_too() -> None:
     assert sorted(log.reopened().kept()) == [46, 47, 48, 49, 50]
 
 
-def test_a_dry_run_tells_and_changes_nothing() -> None:
+def test_a_dry_run_reports_and_changes_nothing() -> None:
     log = made()
     before = contents(log)
     told = clean_folder(

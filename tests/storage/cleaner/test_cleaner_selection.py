@@ -54,7 +54,7 @@ def test_dirty_begins_where_the_last_pass_has_ended() -> None:
     assert found(checkpoint=45) == CleanableRange(45, 45), "nothing new"
 
 
-def test_a_checkpoint_that_cannot_be_is_reset_to_the_log_start_and_told() -> None:
+def test_an_impossible_checkpoint_is_reset_to_the_log_start_and_reported() -> None:
     below = found(checkpoint=3, log_start=12)
     assert below[:2] == (12, 40)
     assert below.reset_because == "the checkpointed offset 3 is below the log start 12"
@@ -141,7 +141,7 @@ def test_an_overdue_record_is_enough_whatever_the_ratio() -> None:
     assert not DirtyRatio(100, 0, 5).is_enough(lazy), "there must be something to clean"
 
 
-def test_the_dirtiest_log_is_first() -> None:
+def test_the_log_with_the_highest_dirty_ratio_is_first() -> None:
     some, more = (DirtyRatio(10, 20, 0), SETTINGS), (DirtyRatio(10, 30, 0), SETTINGS)
     assert filthiest([some, more, some]) == 1
     assert filthiest([(DirtyRatio(30, 10, 0), SETTINGS)]) is None

@@ -84,7 +84,7 @@ def test_the_flusher_is_woken_after_the_first_pass_that_brings_nothing() -> None
 
 
 @pytest.mark.usefixtures("patient")
-def test_who_was_woken_does_not_gather_again() -> None:
+def test_a_flusher_that_was_woken_does_not_linger_again() -> None:
     rig = Rig()
     rig.enqueue("a")
     rig.loop.end_pass()
@@ -93,7 +93,7 @@ def test_who_was_woken_does_not_gather_again() -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_after_a_flush_the_group_is_open_until_the_loop_has_heard_everybody() -> None:
+def test_after_a_flush_the_group_is_open_until_the_loop_has_read_every_request() -> None:
     rig = Rig()
     rig.queue.append("came during the flush")
     rig.group_commit.open()

@@ -129,7 +129,7 @@ def test_limits_that_leave_no_room_for_one_group_are_refused() -> None:
         JournalLimits(file_bytes=1 << 20)
 
 
-def test_a_full_journal_begins_anew_after_a_checkpoint() -> None:
+def test_a_full_journal_is_restarted_after_a_checkpoint() -> None:
     disk = new_disk()
     rig = Rig(disk)
     logs = [rig.log(partition) for partition in range(3)]
@@ -294,7 +294,7 @@ class Threaded:
         assert reached
 
 
-def test_the_thread_stores_what_is_appended_and_stops_when_told(tmp_path: object) -> None:
+def test_the_thread_stores_what_is_appended_and_stops_on_request(tmp_path: object) -> None:
     node = Threaded(str(tmp_path))
     logs = []
     for partition in range(5):
@@ -448,7 +448,7 @@ def test_tasks_do_not_postpone_the_checkpoint_of_an_idle_journal(tmp_path: objec
     assert node.journal.close()
 
 
-def test_the_thread_looks_for_room_by_itself(tmp_path: object) -> None:
+def test_the_thread_checks_for_room_by_itself(tmp_path: object) -> None:
     disk = FaultyDisk()
     node = Threaded(str(tmp_path), JournalLimits(retry_ms=2), disk)
     node.store.create(key(0), TOPIC_ID, LogSettings())

@@ -116,7 +116,7 @@ class Threaded:
         raise AssertionError("it never came")
 
 
-def test_retention_drops_the_oldest_segments_by_size_and_tells_it_later() -> None:
+def test_retention_drops_the_oldest_segments_by_size_and_reports_it_later() -> None:
     threaded = Threaded()
     threaded.fill(60, NOW_MS)
     assert threaded.view.size_bytes > 8 << 10
@@ -156,7 +156,7 @@ def test_what_retention_dropped_no_start_asks_for_again() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (start, end)
 
 
-def test_what_goes_wrong_in_the_flushers_thread_is_told_to_the_next_who_asks(
+def test_a_failure_in_the_flushers_thread_is_raised_by_the_next_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threaded = Threaded()

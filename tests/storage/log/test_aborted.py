@@ -90,7 +90,7 @@ def committed(batches: Iterable[bytes], aborted: Iterable[AbortedTransaction]) -
     return values
 
 
-def test_every_fetch_tells_of_those_that_kafka_tells_of() -> None:
+def test_every_fetch_returns_the_aborted_transactions_that_kafka_returns() -> None:
     log = opened(moved())
     assert log.log_end_offset == 26  # there, one more: the marker of the one that was open
     assert [told(log, offset) for offset in range(26)] == [
@@ -167,7 +167,7 @@ def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"found_beside": []', b'{"version": 1}'])
-def test_a_damaged_file_is_made_anew_from_the_log(content: bytes) -> None:
+def test_a_damaged_file_is_rebuilt_from_the_log(content: bytes) -> None:
     disk = moved()
     put(disk, ABORTED_FILE, content)
     log = opened(disk)
@@ -186,13 +186,13 @@ def test_producers_whose_records_are_gone_are_in_the_snapshots() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 9, -1])
-def test_a_torn_snapshot_tells_nothing(kept: int) -> None:
+def test_a_torn_snapshot_is_ignored(kept: int) -> None:
     disk = moved()
     put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711)[:kept])
     assert opened(disk).last_producer_id == 2
 
 
-def test_a_file_that_knows_nothing_of_snapshots_is_made_anew() -> None:
+def test_a_file_of_version_1_is_rebuilt() -> None:
     disk = moved()
     put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711))
     opened(disk)
@@ -212,7 +212,7 @@ def test_a_damaged_segment_sets_the_partition_aside() -> None:
     assert store.damaged[MOVED].path == path
 
 
-def test_the_journals_readers_are_told_as_well() -> None:
+def test_a_journaled_view_returns_aborted_transactions_too() -> None:
     log = opened(moved())
     view = JournaledView(log, _Nothing())
     assert view.aborted_among(fetched(log, 16)) == log.aborted_among(fetched(log, 16)) != ()
@@ -223,7 +223,7 @@ class _Nothing(JournaledLog):
         """Never written to."""
 
 
-def test_a_transaction_that_goes_on_through_others_is_told_wherever_it_overlaps() -> None:
+def test_a_transaction_that_spans_others_is_returned_wherever_it_overlaps() -> None:
     partition = Partition(settings=LogSettings(index_interval_bytes=256))
     partition.in_transaction(1, a=1)  # 0, ended at 7
     partition.in_transaction(2, b=1)  # 1
@@ -251,7 +251,7 @@ def test_a_transaction_that_goes_on_through_others_is_told_wherever_it_overlaps(
     st.integers(0, 60),
     st.integers(1, 10),
 )
-def test_told_are_those_that_overlap(
+def test_the_transactions_that_overlap_are_returned(
     spans: list[tuple[int, int]], start: int, records: int
 ) -> None:
     """Whatever ends first, and however they are nested."""

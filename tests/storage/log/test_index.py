@@ -36,7 +36,7 @@ def overwrite(disk: SimulatedDisk, path: str, content: bytes) -> None:
     file.pwrite(content, 0)
 
 
-def test_an_offset_is_looked_up_at_or_before_it() -> None:
+def test_an_offset_search_starts_at_or_before_it() -> None:
     index = offset_index((1005, 100), (1010, 200), (1020, 300))
     assert [index.lookup(offset) for offset in (0, 1004, 1005, 1009, 1010, 1019, 1020, 5000)] == [
         0, 0, 100, 100, 200, 200, 300, 300,
@@ -48,7 +48,7 @@ def test_an_offset_is_looked_up_at_or_before_it() -> None:
     assert offset_index().last == (-1, 0)
 
 
-def test_a_moment_is_looked_up_before_the_first_record_that_late() -> None:
+def test_a_timestamp_search_starts_before_the_first_record_that_late() -> None:
     index = time_index((50, 1005), (60, 1010), (55, 1012), (70, 1020))
     assert len(index) == 3  # an entry that is not later than the last says nothing
     assert [index.lookup(moment) for moment in (0, 50, 51, 60, 61, 70, 71)] == [

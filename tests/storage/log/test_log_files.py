@@ -68,7 +68,7 @@ def test_reading_goes_on_where_the_last_one_ended() -> None:
 
 @settings(max_examples=200)
 @given(st.integers(8, STARTS[3] - 1), st.integers(1, 255))
-def test_damage_is_named_by_its_batch_and_what_comes_before_it_is_told(
+def test_damage_is_named_by_its_batch_and_what_comes_before_it_is_read(
     byte: int, change: int
 ) -> None:
     where = max(n for n in range(3) if STARTS[n] <= byte)

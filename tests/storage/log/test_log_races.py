@@ -96,7 +96,7 @@ def test_a_look_up_by_time_goes_on_behind_what_retention_drops_at_this_moment() 
     assert log.log_start_offset == 9
 
 
-def test_the_greatest_timestamp_is_looked_for_again_if_retention_drops_it() -> None:
+def test_the_greatest_timestamp_is_searched_again_if_retention_drops_it() -> None:
     disk = MeddlingDisk()
     _, log = filled(disk)
     late = max(log.segments[:-1], key=lambda segment: segment.max_timestamp)

@@ -136,7 +136,7 @@ def test_a_partition_is_created_once_and_adopted_when_its_id_was_lost() -> None:
     assert again.create(ORDERS[0], TOPIC_ID, settings).topic_id == TOPIC_ID
 
 
-def test_a_deleted_partition_is_gone_and_may_be_made_anew() -> None:
+def test_a_deleted_partition_is_gone_and_may_be_recreated() -> None:
     disk, store = with_orders()
     log = store.partitions()[ORDERS[1]]
     store.delete(ORDERS[1])

@@ -311,7 +311,7 @@ def test_the_copies_of_torn_tails_are_bounded_and_zeros_are_not_kept() -> None:
     assert (cut.bytes_cut, cut.kept_as) == (5000, "")
 
 
-def test_a_worthless_tail_is_cut_without_a_copy_where_there_is_no_room() -> None:
+def test_a_torn_tail_without_a_batch_is_cut_without_a_copy_where_there_is_no_room() -> None:
     disk, _ = filled(2)
     file = disk.open(f"{PATH}/{0:020d}.log")
     file.pwrite(b"torn", file.size())

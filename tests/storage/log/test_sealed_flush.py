@@ -125,7 +125,7 @@ def test_what_the_journal_writes_is_left_to_its_checkpoints() -> None:
     assert partition_log.recovery_point == point
 
 
-def test_a_failed_fsync_is_told_and_closes_the_log() -> None:
+def test_a_failed_fsync_is_reported_and_closes_the_log() -> None:
     world = World()
     world.fill()
     world.disk.fail_sync(f"{FOLDER}/{0:020d}.log")

@@ -252,7 +252,7 @@ def test_an_offset_too_far_from_the_first_is_damage() -> None:
     assert any(isinstance(repair, TailCut) for repair in repairs)
 
 
-def test_damage_below_the_recovery_point_is_not_cut_but_told() -> None:
+def test_damage_below_the_recovery_point_is_not_cut_but_reported() -> None:
     disk, segment = filled(10)
     position = segment.position_of(BASE + 4)
     disk.open(segment.path).pwrite(b"?", position + 70)

@@ -114,7 +114,7 @@ def test_without_damage_a_repair_changes_nothing() -> None:
     ],
     ids=["a byte of a record", "the magic", "the length", "the offset"],
 )
-def test_a_damaged_batch_is_cut_with_all_that_follows_and_told(
+def test_a_damaged_batch_is_cut_with_all_that_follows_and_reported(
     place: int, written: bytes, reason: str, settings: LogSettings
 ) -> None:
     disk = stopped(settings=settings)

@@ -173,7 +173,7 @@ def with_the_journal_alone() -> tuple[SimulatedDisk, int]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_a_damaged_journal_has_lost_is_remembered_when_it_begins_anew(seed: int) -> None:
+def test_what_a_damaged_journal_has_lost_is_kept_when_it_is_restarted(seed: int) -> None:
     went_on = 0
     for left, dice in steps(with_the_journal_alone, seed):
         try:
