@@ -375,23 +375,23 @@ def _check_refusal(refusal: str, damage: Damage) -> None:
 def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
     """A warning has named the place of everything that is not served any more."""
     assert "Traceback" not in outcome.log
-    told = "\n".join(outcome.warnings)
+    logged = "\n".join(outcome.warnings)
     lost = {
         group: offset
         for group, offset in expected.offsets.items()
         if outcome.served.offsets.get(group) != offset
     }
     folder = Path(damage.path).parent.name
-    is_named = Path(damage.path).name in told or (folder and folder in told)
+    is_named = Path(damage.path).name in logged or (folder and folder in logged)
     assert not lost or is_named, f"silence about the offsets of {sorted(lost)}"
     for group in lost:
-        is_told = group in told or "Lost" in told
-        assert is_told, f"no word that {group} lost offsets: {told}"
+        is_logged = group in logged or "Lost" in logged
+        assert is_logged, f"no word that {group} lost offsets: {logged}"
     for partition, values in expected.records.items():
         found = outcome.served.records.get(partition)
         name = f"{TOPIC}-{partition}"
         is_lost = found is not None and not set(values or ()) <= set(found)
         if is_lost and not is_beyond_notice(damage):
-            assert is_named or name in told, f"silence about records of {name}"
+            assert is_named or name in logged, f"silence about records of {name}"
     if HISTORY_TOPIC in damage.path or OFFSETS_TOPIC not in damage.path:
         assert not lost or "wal" in damage.path, f"damage elsewhere, and offsets lost: {lost}"

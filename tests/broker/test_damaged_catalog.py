@@ -70,21 +70,21 @@ async def start(tmp_path: Path, member: Member) -> tuple[str, list[ErrorCode]]:
     running = node(tmp_path)
     try:
         async with running:
-            return await _look(running, member)
+            return await _log_and_partitions(running, member)
     except Corrupt as damage:
         refusal = repair_hint(damage)
     assert "--repair" in refusal
     assert len(refusal.splitlines()) == 1
     running = node(tmp_path, repair=True)
     async with running:
-        log, _ = await _look(running, member)
+        log, _ = await _log_and_partitions(running, member)
         assert "Nothing that was stored is damaged" not in log
     async with node(tmp_path) as running:  # and then without
-        _, partitions = await _look(running, member)
+        _, partitions = await _log_and_partitions(running, member)
     return log, partitions
 
 
-async def _look(running: Node, member: Member) -> tuple[str, list[ErrorCode]]:
+async def _log_and_partitions(running: Node, member: Member) -> tuple[str, list[ErrorCode]]:
     again = as_other(member, await running.client())
     assert await again.committed() == 7
     error_code, partitions = await topic_is(running)
@@ -187,10 +187,10 @@ async def test_a_folder_with_another_topic_id_forbids_no_start(tmp_path: Path) -
     assert partitions == [ErrorCode.LEADER_NOT_AVAILABLE]
     assert "start once with --repair" in log
     async with node(tmp_path, repair=True) as running:
-        told, partitions = await _look(running, member)
+        logged, partitions = await _log_and_partitions(running, member)
     assert partitions == [ErrorCode.NONE]
-    assert "Set aside a folder" in told
-    assert "Nothing that was stored is damaged" not in told
+    assert "Set aside a folder" in logged
+    assert "Nothing that was stored is damaged" not in logged
 
 
 async def test_missing_partitions_of_a_found_topic_are_logged_in_one_line(

@@ -16,12 +16,12 @@ class Shell:
     """What the console is given of a daemon, and the console that it opens."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
         self.is_open = False
         self.fault: Exception | None = None
 
     def observer(self, event: object) -> None:
-        self.told.append(event)
+        self.reported.append(event)
 
     async def open_console(self, daemon: Daemon, admin: Bound) -> "Shell":
         if self.fault is not None:
@@ -93,4 +93,4 @@ async def test_a_console_that_fails_is_reported_and_the_daemon_continues(
     shell.fault = ImportError("no such library")
 
     assert not await opened(shell, loading)
-    assert shell.told == [PartFailed("console", shell.fault)]
+    assert shell.reported == [PartFailed("console", shell.fault)]

@@ -98,9 +98,9 @@ async def test_a_group_that_cannot_be_sampled_is_counted_reported_once_and_skipp
     for _ in range(3):
         await world.round()
     assert world.sampler.skipped.counts == {LAG: 3, VERDICTS: 0, METRICS: 0}
-    (told,) = world.said
-    assert isinstance(told, GroupSkipped)
-    assert told.group_id == "g1"
+    (event,) = world.said
+    assert isinstance(event, GroupSkipped)
+    assert event.group_id == "g1"
     assert world.sampler.rounds == 3
     assert all(world.sampler.book.groups[name].windows for name in ("g0", "g2"))
 

@@ -27,10 +27,10 @@ async def test_a_torn_tail_is_logged_as_restored_by_the_journal(
     async with Node(tmp_path / "left", SETTINGS) as node:
         again = as_other(member, await node.client())
         assert await again.committed() == 7
-        told = node.log.getvalue()
-        assert "Cut a torn tail" in told
-        assert str(segment) in told
-        assert "restored_by_the_journal=True" in told
+        log = node.log.getvalue()
+        assert "Cut a torn tail" in log
+        assert str(segment) in log
+        assert "restored_by_the_journal=True" in log
 
 
 async def test_a_repair_where_nothing_is_damaged_says_so(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ async def test_a_repair_where_nothing_is_damaged_says_so(tmp_path: Path) -> None
     async with node:
         again = as_other(member, await node.client())
         assert await again.committed() == 7
-        told = node.log.getvalue()
-        assert "Nothing that was stored is damaged" in told
-        assert "restored_by_the_journal=True" in told
-        assert "aside" not in told
-        assert "Lost" not in told
+        log = node.log.getvalue()
+        assert "Nothing that was stored is damaged" in log
+        assert "restored_by_the_journal=True" in log
+        assert "aside" not in log
+        assert "Lost" not in log
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -92,9 +92,9 @@ async def test_the_offsets_topic_keeps_its_number_of_partitions(tmp_path: Path) 
         assert await again.committed() == 7
         assert await again.beat() is ErrorCode.NONE
         assert node.daemon.ownership.owned == 4
-        told = node.log.getvalue()
-        assert "offsets.topic.num.partitions" in told
-        assert "asked=50 kept=4" in told
+        log = node.log.getvalue()
+        assert "offsets.topic.num.partitions" in log
+        assert "asked=50 kept=4" in log
 
 
 def _left_by_a_kill(tmp_path: Path, partition: int) -> Path:

@@ -79,7 +79,7 @@ class Pipe:
         self._is_protocol_paused = False
         self._is_reading = True
         self._ends = False  # the client has sent a FIN behind what is arriving
-        self._is_end_told = False
+        self._is_end_reported = False
         self._closing = False
         self.is_lost = False
         self.received = bytearray()  # by the client
@@ -112,7 +112,7 @@ class Pipe:
         self._is_reading = False
 
     def resume_reading(self) -> None:
-        assert not self._is_end_told, "reading goes on behind the end"
+        assert not self._is_end_reported, "reading goes on behind the end"
         self._is_reading = True
 
     def close(self) -> None:
@@ -180,7 +180,9 @@ class Pipe:
 
     @property
     def may_arrive(self) -> bool:
-        return self._is_reading and bool(self._arriving or (self._ends and not self._is_end_told))
+        return self._is_reading and bool(
+            self._arriving or (self._ends and not self._is_end_reported)
+        )
 
     def arrive(self, size: int = READ_BYTES) -> None:
         """So many bytes reach the server, if it reads; behind the last one, the end."""
@@ -190,8 +192,8 @@ class Pipe:
             data = bytes(self._arriving[:size])
             del self._arriving[:size]
             self.connection.data_received(data)
-        elif self._ends and not self._is_end_told:
-            self._is_end_told = True
+        elif self._ends and not self._is_end_reported:
+            self._is_end_reported = True
             self._is_reading = False
             if not self.connection.eof_received():
                 self.close()
@@ -228,7 +230,7 @@ class Pipe:
 
 
 class Wire:
-    """The server of a test, its core and its loop. `settle` lets all happen that can happen."""
+    """The server of a test, its core and its loop. `run_until_idle` runs every due call."""
 
     def __init__(self, limits: ServerLimits | None = None) -> None:
         self.loop = VirtualLoop()
@@ -251,7 +253,7 @@ class Wire:
         self.pipes.append(pipe)
         return pipe
 
-    def settle(self, *, reading: bool = True) -> None:
+    def run_until_idle(self, *, reading: bool = True) -> None:
         """Until nothing more happens by itself; `reading`: all clients read all they get."""
         for _ in range(PASSES_MAX):
             self.loop.run_pass()
@@ -272,7 +274,7 @@ class Wire:
             self.clock.mono_ms = max(self.clock.mono_ms, min(due_ms, end_ms))
             if due_ms <= self.clock.mono_ms:
                 self.server.tick(self.clock.now())
-            self.settle(reading=False)
+            self.run_until_idle(reading=False)
 
     def dropped(self) -> list[ConnectionDropped]:
         return [event for event in self.events if isinstance(event, ConnectionDropped)]

@@ -127,13 +127,13 @@ def test_what_is_not_printable_is_escaped_for_people(
     rollcall: Command, words: tuple[str, ...]
 ) -> None:
     with Service(ROLLCALL) as service:
-        told = rollcall(*words, "--admin", service.address)
+        done = rollcall(*words, "--admin", service.address)
         exact = rollcall(
             *(word for word in words if word != "--offsets"), "--json", "--admin", service.address
         )
-    assert told.exit_code == (1 if words[0] == "verdicts" else 0)
-    assert not {char for char in told.out if not char.isprintable()} - {"\n"}
-    assert "line\\u202e" in told.out.replace("\n", "")
+    assert done.exit_code == (1 if words[0] == "verdicts" else 0)
+    assert not {char for char in done.out if not char.isprintable()} - {"\n"}
+    assert "line\\u202e" in done.out.replace("\n", "")
     # JSON is exact, and escapes in a way of its own.
     assert "\x1b" not in exact.out
     if words[0] != "why":

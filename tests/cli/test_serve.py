@@ -56,8 +56,8 @@ def test_a_port_in_use_is_one_line_with_its_key(tmp_path: Path, busy_port: int) 
 
 def test_text_that_is_no_host_name_is_one_line_with_its_key(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    told = refused(*FREE_PORTS, "--data-dir", data, "--advertise", os.fsdecode(b"h\xff:9092"))
-    assert told.startswith("rollcall: advertised.listeners = ")
+    output = refused(*FREE_PORTS, "--data-dir", data, "--advertise", os.fsdecode(b"h\xff:9092"))
+    assert output.startswith("rollcall: advertised.listeners = ")
     bound = refused("--data-dir", data, "--listen", "a..b:9092")
     assert "'a..b' is not a host name" in bound
     assert not data.exists()

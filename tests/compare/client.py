@@ -209,9 +209,9 @@ class Client:
             protocol_name=protocol_name if version >= 5 else None,
             assignments=[
                 SyncGroupRequestAssignment(
-                    who.member_id if isinstance(who, Client) else MemberId(who), assignment
+                    member.member_id if isinstance(member, Client) else MemberId(member), assignment
                 )
-                for who, assignment in (assignments or {}).items()
+                for member, assignment in (assignments or {}).items()
             ],
         )
         if may_wait:

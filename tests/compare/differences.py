@@ -80,5 +80,5 @@ def as_ours(kafkas: Iterable[str]) -> list[str]:
 
 def changes(kafkas: Sequence[str], ours: Sequence[str]) -> tuple[str, ...]:
     """The lines that differ, after the rules, as `golden/deliberate.txt` has them."""
-    told = difflib.ndiff(as_ours(kafkas), ours)
-    return tuple(line[0] + line[2:] for line in told if line[0] in "+-")
+    compared = difflib.ndiff(as_ours(kafkas), ours)
+    return tuple(line[0] + line[2:] for line in compared if line[0] in "+-")

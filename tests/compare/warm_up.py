@@ -16,9 +16,9 @@ _PROBES: Final = tuple(GroupId(letter) for letter in "abcdefghijklmnop")
 """Enough group ids that every one of a few partitions has some."""
 
 
-def until_serving(port: int, patience_s: float = 60.0) -> None:
+def until_serving(port: int, timeout_s: float = 60.0) -> None:
     wire = Wire(port, "warm-up")
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     try:
         while not _all_serving(wire):
             assert time.monotonic() < deadline, "the broker does not become a coordinator"

@@ -79,13 +79,13 @@ WRITING_TO_THE_JOURNAL = {
 }
 JOURNALED = ("__consumer_offsets-*", "__group_history-*")
 LATER_MS = 60_000  # between a fixture's last write and the time at which it is opened
-PATIENCE_S = 60
+TIMEOUT_S = 60
 NOTHING: Mapping[str, int] = {}
 SPARK = ("--master", "local[1]", "--set", "spark.sql.shuffle.partitions=1")
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, f"it never came to this: {what}"
         time.sleep(0.1)

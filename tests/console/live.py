@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from tests.broker.daemon import Daemon
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 FLUSHES = (
     "rollcall_journal_flushes_total",
     "rollcall_journal_flush_seconds_count",
@@ -72,7 +72,7 @@ def with_traffic(daemon: Daemon) -> None:
         }
     )
     member.subscribe(["orders"])
-    message = member.poll(PATIENCE_S)
+    message = member.poll(TIMEOUT_S)
     assert message is not None
     assert message.error() is None
     member.commit(
@@ -95,7 +95,7 @@ def create(daemon: Daemon, topic: str, partitions: int) -> None:
 
 def until(daemon: Daemon, is_there: Callable[[Samples], bool]) -> Samples:
     """The first scrape of which it holds."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         text = fetch(daemon)[0]
         if is_there(found := samples(text)):

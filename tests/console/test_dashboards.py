@@ -26,7 +26,7 @@ ADDED_BY_PROMETHEUS = {"instance", "job"}
 NOT_OURS = {"up"}  # Prometheus' own
 
 # Families that a healthy daemon has no sample of, with the values that their labels may have.
-IN_TROUBLE_ONLY = {
+ONLY_WITH_PROBLEMS = {
     "group_coordinator_lag_verdict": {"verdict": {str(status.value) for status in LagStatus}},
     "group_coordinator_group_lag_verdict": {"verdict": {"OK", "WARN", "ERR"}},
     "group_coordinator_group_troubles": {"kind": {kind.value for kind in VerdictKind}},
@@ -85,8 +85,8 @@ def test_a_live_daemon_has_what_is_asked_for(place: str, shown: Samples) -> None
         carried |= labels
         assert {label for label, _, _ in selector.matchers} <= labels, selector
         series = [dict(labels) for name, labels in shown if name == selector.name]
-        if selector.name in IN_TROUBLE_ONLY:
-            known = IN_TROUBLE_ONLY[selector.name]
+        if selector.name in ONLY_WITH_PROBLEMS:
+            known = ONLY_WITH_PROBLEMS[selector.name]
             assert all(
                 value in known.get(label, {value})
                 for label, sign, value in selector.matchers

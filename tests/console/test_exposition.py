@@ -201,7 +201,7 @@ def test_aliases_are_a_choice_and_the_cluster_has_the_name_that_it_is_given(
     start_daemon: StartDaemon,
 ) -> None:
     ours = {family.name for family in declared(vars(kafka_lag_exporter))}
-    theirs = {family.name for family in declared(vars(kafka_exporter))}
+    exporters = {family.name for family in declared(vars(kafka_exporter))}
     daemon = start_daemon(
         {
             "rollcall.metrics.aliases": "kafka-lag-exporter",
@@ -210,10 +210,10 @@ def test_aliases_are_a_choice_and_the_cluster_has_the_name_that_it_is_given(
     )
     names = samples(fetch(daemon)[0])
     assert at("kafka_consumergroup_poll_time_ms", cluster_name='blue "2"') in names
-    assert not theirs & {name for name, _ in names}
+    assert not exporters & {name for name, _ in names}
 
     none = start_daemon({"rollcall.metrics.aliases": ""}, name="none")
-    assert not (ours | theirs) & {name for name, _ in samples(fetch(none)[0])}
+    assert not (ours | exporters) & {name for name, _ in samples(fetch(none)[0])}
 
 
 def test_limits_are_kept_and_reported(start_daemon: StartDaemon) -> None:

@@ -149,8 +149,8 @@ async def test_scrapers_that_do_not_read_give_their_places_up_soon(
     monkeypatch.setattr(Metrics, "portions", bulk.portions)
     monkeypatch.setattr(app, "SCRAPE_WRITE_TIMEOUT_S", 0.3)
     async with Node(tmp_path) as node, console(node) as (opened, port):
-        deaf = [await Scraper.ask(port) for _ in range(app.SCRAPERS_MAX)]
-        for scraper in deaf:
+        idle = [await Scraper.ask(port) for _ in range(app.SCRAPERS_MAX)]
+        for scraper in idle:
             await scraper.head()  # and reads no more
         assert opened.scrapers == app.SCRAPERS_MAX
         async with asyncio.timeout(app.SCRAPE_TIMEOUT_S / 2):

@@ -58,12 +58,12 @@ async def test_between_two_portions_others_have_their_turn() -> None:
     metrics = FakeMetrics(portions=100)
     seen: list[int] = []
 
-    async def somebody_else() -> None:
+    async def other_task() -> None:
         while metrics.made < 100:
             seen.append(metrics.made)
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(somebody_else())
+    other = asyncio.create_task(other_task())
     whole = await read(scrapes(metrics))
     await other
     assert whole.count(b"\n") == 10_000 + 2

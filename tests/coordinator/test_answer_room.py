@@ -36,9 +36,9 @@ def test_offsets_are_returned_as_long_as_there_is_room(
     answer = world.ask(OffsetFetchRequest(groups=[everything] * 1_000), version=9).response
     assert isinstance(answer, OffsetFetchResponse)
     errors = [group.error_code for group in answer.groups]
-    told = errors.index(ErrorCode.INVALID_REQUEST)
-    assert 20 < told < 100
-    assert set(errors[told:]) == {ErrorCode.INVALID_REQUEST}
+    refused_from = errors.index(ErrorCode.INVALID_REQUEST)
+    assert 20 < refused_from < 100
+    assert set(errors[refused_from:]) == {ErrorCode.INVALID_REQUEST}
 
 
 @pytest.mark.parametrize(

@@ -61,14 +61,14 @@ class Play:
             case 1 | 2:
                 world.advance(random.choice((1, 500, 500, 3_000, 3_000, 10_000, 70_000)))
             case 4 | 5 | 6:
-                self.settle()
+                self.complete_rebalances()
             case 3 if not random.randrange(4):
                 world.crash()
             case _:
                 self.ask(self.frames.next())
-        self.look()
+        self.check_answers()
 
-    def settle(self) -> None:
+    def complete_rebalances(self) -> None:
         """What sound clients do: all rejoin, and the leader hands in its assignments."""
         for group in tuple(self.world.coordinator.groups()):
             if group.state is GroupState.PREPARING_REBALANCE:
@@ -105,7 +105,7 @@ class Play:
         self.world.coordinator.handlers[request.API_KEY](request, token, self.world.now)
         self.world.step()
 
-    def look(self) -> None:
+    def check_answers(self) -> None:
         """Each answer since the last time can be written."""
         waiting = []
         for api_key, token, frame in self.asked:
@@ -127,7 +127,7 @@ class Play:
         self.world.storing = True
         self.world.store()
         self.world.advance(700_000)
-        self.look()
+        self.check_answers()
         self.world.crash()
         for group in self.world.coordinator.groups():
             assert self.world.has_group(group.group_id)

@@ -19,7 +19,7 @@ def rejoin_all(world: World, *members: str, instance_ids: bool = False) -> list[
     return [world.join("g", member_id) for member_id in members]
 
 
-def settle(world: World, asked: list[Asked]) -> None:
+def finish_rebalance(world: World, asked: list[Asked]) -> None:
     """What clients do after their joins were answered."""
     world.sync_all("g", [answer.joined for answer in asked])
     assert world.group().state is GroupState.STABLE
@@ -46,7 +46,7 @@ def test_step_1_the_rebalance_has_begun_and_nobody_knows(world: World) -> None:
     assert world.beat("g", first, 1).error is ErrorCode.NONE
     world.advance(1)
     assert world.beat("g", first, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    settle(world, rejoin_all(world, first))
+    finish_rebalance(world, rejoin_all(world, first))
     assert world.group().generation_id == 2
     check_commits(world, 7)
 
@@ -62,7 +62,7 @@ def test_step_2_some_members_have_heard_of_the_rebalance(world: World) -> None:
     assert world.beat("g", follower, 1).error is ErrorCode.NONE
     first = world.join("g", leader, protocols=(("range", b"changed"),))
     assert world.beat("g", follower, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    settle(world, [first, world.join("g", follower)])
+    finish_rebalance(world, [first, world.join("g", follower)])
     assert world.group().generation_id == 2
 
 
@@ -76,7 +76,7 @@ def test_step_3_some_joins_have_arrived(world: World) -> None:
 
     again = world.join("g", leader)
     assert world.beat("g", follower, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    settle(world, [again, world.join("g", follower)])
+    finish_rebalance(world, [again, world.join("g", follower)])
     assert world.group().generation_id == 2
 
 
@@ -98,7 +98,7 @@ def test_step_4_the_generation_is_stored_and_nobody_was_answered(world: World) -
     again = [world.join("g", leader), world.join("g", follower)]
     assert [answer.joined.generation_id for answer in again] == [2, 2]
     assert {m.member_id for m in again[0].joined.members} == {leader, follower}
-    settle(world, again)
+    finish_rebalance(world, again)
     assert group.generation_id == 2
 
 
@@ -111,7 +111,7 @@ def test_step_4_the_generation_was_not_stored_so_it_never_was(world: World) -> N
     world.crash()
     assert all(answer.waits for answer in asked)
     assert world.group().generation_id == 1
-    settle(world, rejoin_all(world, leader, follower))
+    finish_rebalance(world, rejoin_all(world, leader, follower))
     assert world.group().generation_id == 2
 
 
@@ -244,8 +244,8 @@ def test_a_generation_that_had_begun_is_restored_with_all_that_its_members_offer
     for member_id, member in after.members.items():
         assert member.protocols == before.members[member_id].protocols
         assert member.session_timeout_ms == SESSION_TIMEOUT_MS
-    settle_asked = world.sync_all("g", answers)
-    assert all(answer.error is ErrorCode.NONE for answer in settle_asked)
+    synced = world.sync_all("g", answers)
+    assert all(answer.error is ErrorCode.NONE for answer in synced)
 
 
 def test_members_that_do_not_sync_after_a_restart_are_removed_as_ever(world: World) -> None:

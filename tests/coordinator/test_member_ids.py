@@ -9,10 +9,10 @@ from tests.world import SESSION_TIMEOUT_MS, World
 
 @pytest.mark.parametrize("version", range(4, 10))
 def test_a_new_member_gets_its_id_and_joins_with_it(world: World, version: int) -> None:
-    told = world.join("g", version=version, client_id="me")
-    assert told.error is ErrorCode.MEMBER_ID_REQUIRED
-    assert told.joined.member_id == "me-1"
-    assert told.joined.generation_id == -1
+    refused = world.join("g", version=version, client_id="me")
+    assert refused.error is ErrorCode.MEMBER_ID_REQUIRED
+    assert refused.joined.member_id == "me-1"
+    assert refused.joined.generation_id == -1
     group = world.group()
     assert group.state is GroupState.EMPTY
     assert not group.members

@@ -117,14 +117,14 @@ def test_a_whole_goes_out_with_its_last_part() -> None:
         sent.append((found, error_code))
         return ListGroupsResponse()
 
-    gather = CombinedAnswer(Token(0, "a"), 3, build, lambda *_: None)
-    gather.part([1, 2], None).send()
-    gather.part([3], lambda _: [-3]).refuse(ErrorCode.NOT_COORDINATOR)
+    combined = CombinedAnswer(Token(0, "a"), 3, build, lambda *_: None)
+    combined.part([1, 2], None).send()
+    combined.part([3], lambda _: [-3]).refuse(ErrorCode.NOT_COORDINATOR)
     assert not sent
-    gather.part([4], None).send()
+    combined.part([4], None).send()
     assert sent == [([1, 2, -3, 4], ErrorCode.NONE)]
     with pytest.raises(AssertionError, match="came twice"):
-        gather.part([5], None).send()
+        combined.part([5], None).send()
 
 
 def test_a_part_without_refusals_of_its_own_fails_the_whole() -> None:
@@ -134,9 +134,9 @@ def test_a_part_without_refusals_of_its_own_fails_the_whole() -> None:
         codes.append(error_code)
         return ListGroupsResponse()
 
-    gather = CombinedAnswer(Token(0, "a"), 2, build, lambda *_: None)
-    gather.part([1], None).refuse(ErrorCode.NOT_COORDINATOR)
-    gather.part([2], None).send()
+    combined = CombinedAnswer(Token(0, "a"), 2, build, lambda *_: None)
+    combined.part([1], None).refuse(ErrorCode.NOT_COORDINATOR)
+    combined.part([2], None).send()
     assert codes == [ErrorCode.NOT_COORDINATOR]
 
 

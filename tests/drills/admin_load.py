@@ -70,7 +70,7 @@ class Asked:
 
 
 @dataclass
-class Told:
+class Confirmed:
     topics: dict[str, Filled] = field(default_factory=dict)
     producer_ids: set[int] = field(default_factory=set)
     done: dict[str, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Operator(RawMember):
     def __init__(self, seed: str) -> None:
         super().__init__("operator", "no-group", "no-topic", 0)
         self.place = Place.INSIDE
-        self.told = Told()
+        self.confirmed = Confirmed()
         self.request: Asked | None = None
         self._dice = random.Random(seed)
         self._made = 0
@@ -91,7 +91,7 @@ class Operator(RawMember):
         if self.wire is None or self.asked is not None:
             return
         self.sent_offset += 1
-        names = sorted(self.told.topics)
+        names = sorted(self.confirmed.topics)
         kind = self._dice.choice(
             ("create", "create", "delete", "grow", "ids", "produce", "produce", "produce")
         )
@@ -120,14 +120,14 @@ class Operator(RawMember):
         self._send(DeleteTopicsRequest([topic], timeout_ms=60_000), DeleteTopicsResponse, DELETE)
 
     def _grow(self, name: str) -> None:
-        count = len(self.told.topics[name].ends) + 1
+        count = len(self.confirmed.topics[name].ends) + 1
         self.request = Asked("grow", name, count)
         topic = CreatePartitionsTopic(TopicName(name), count, None)
         request = CreatePartitionsRequest([topic], timeout_ms=60_000)
         self._send(request, CreatePartitionsResponse, GROW)
 
     def _produce(self, name: str) -> None:
-        partition = self._dice.randrange(len(self.told.topics[name].ends))
+        partition = self._dice.randrange(len(self.confirmed.topics[name].ends))
         count = self._dice.randint(1, 20)
         self.request = Asked("produce", name, partition, count)
         now_ms = time.time_ns() // 1_000_000
@@ -152,11 +152,11 @@ class Operator(RawMember):
             self.errors.append(error_code)
             return
         self.acknowledged_offset = self.sent_offset
-        self.told.done[asked.kind] = self.told.done.get(asked.kind, 0) + 1
+        self.confirmed.done[asked.kind] = self.confirmed.done.get(asked.kind, 0) + 1
 
     def _obeyed(self, asked: Asked, answer: Response) -> ErrorCode:
         """Remember what was answered; with which error."""
-        topics = self.told.topics
+        topics = self.confirmed.topics
         match answer:
             case CreateTopicsResponse():
                 error_code = answer.topics[0].error_code
@@ -173,8 +173,8 @@ class Operator(RawMember):
             case InitProducerIdResponse():
                 error_code = answer.error_code
                 if error_code is ErrorCode.NONE:
-                    assert answer.producer_id not in self.told.producer_ids, "given out twice"
-                    self.told.producer_ids.add(answer.producer_id)
+                    assert answer.producer_id not in self.confirmed.producer_ids, "given out twice"
+                    self.confirmed.producer_ids.add(answer.producer_id)
             case ProduceResponse():
                 (partition,) = answer.responses[0].partition_responses
                 error_code = partition.error_code
@@ -197,10 +197,10 @@ class Operator(RawMember):
             for topic in metadata.topics
             if topic.name is not None and topic.name.startswith(PREFIX)
         }
-        self._settle(counts)
-        told = {name: len(filled.ends) for name, filled in self.told.topics.items()}
-        assert counts == told
-        for name, filled in self.told.topics.items():
+        self._resolve_request(counts)
+        expected_counts = {name: len(filled.ends) for name, filled in self.confirmed.topics.items()}
+        assert counts == expected_counts
+        for name, filled in self.confirmed.topics.items():
             ends = self._ends(wire, name, len(filled.ends))
             for partition, (end, least) in enumerate(zip(ends, filled.ends, strict=True)):
                 most = least + self._doubted(name, partition)
@@ -209,9 +209,9 @@ class Operator(RawMember):
         self.request = None
         wire.close()
 
-    def _settle(self, counts: dict[TopicName, int]) -> None:
+    def _resolve_request(self, counts: dict[TopicName, int]) -> None:
         """What became of the one request that was not answered."""
-        asked, topics = self.request, self.told.topics
+        asked, topics = self.request, self.confirmed.topics
         if asked is None:
             return
         name = TopicName(asked.name)

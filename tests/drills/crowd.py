@@ -53,7 +53,7 @@ from protocol.names import (
 )
 from tests.compare.wire import Closed, Wire
 
-PATIENCE_S = 60  # before a test gives up; not a measure of anything
+TIMEOUT_S = 60  # before a test gives up; not a measure of anything
 PROTOCOL = "range"
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, COMMIT_VERSION, FETCH_VERSION = 9, 5, 4, 8, 5
@@ -87,7 +87,7 @@ def committed_offsets(port: int, group: str, topic: str, partitions: Sequence[in
     """What the coordinator says, once it has loaded the group."""
     wire = Wire(port, "asker")
     asked = [OffsetFetchRequestTopic(TopicName(topic), partitions)]
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         wire.send(OffsetFetchRequest(group_id=GroupId(group), topics=asked), FETCH_VERSION)
         answer = wire.receive(OffsetFetchResponse, FETCH_VERSION)
@@ -272,7 +272,7 @@ class Crowd:
         self.members = list(members)
 
     def go_on_until(self, fact: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not fact():
             assert time.monotonic() < deadline, f"waited in vain for {what}: {self}"
             for member in self.members:
@@ -280,7 +280,7 @@ class Crowd:
             wires = [m.wire for m in self.members if m.wire is not None]
             select.select(wires, [], [], 0.02)
 
-    def settle(self) -> GenerationId:
+    def complete_rebalance(self) -> GenerationId:
         """Until all are in one generation, and each has heard that it is; which one."""
         heard = {member.name: 0 for member in self.members}
 
@@ -343,7 +343,9 @@ class Crowd:
 
 def same_members_in_each_generation(members: Sequence[RawMember]) -> None:
     """No generation was ever given to leaders with two different sets of members."""
-    told: dict[GenerationId, frozenset[MemberId]] = {}
+    rosters: dict[GenerationId, frozenset[MemberId]] = {}
     for member in members:
         for generation, roster in member.led:
-            assert told.setdefault(generation, roster) == roster, f"generation {generation} twice"
+            assert rosters.setdefault(generation, roster) == roster, (
+                f"generation {generation} twice"
+            )

@@ -22,7 +22,7 @@ from storage.batch.record_batch import HEADER_BYTES
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.compare.wire import Wire
 from tests.conftest import StartDaemon
-from tests.drills.crowd import COMMIT_VERSION, PATIENCE_S, commit_request, committed_offsets
+from tests.drills.crowd import COMMIT_VERSION, TIMEOUT_S, commit_request, committed_offsets
 from tests.interop.conftest import create_topic
 
 TOPIC = "orders"
@@ -54,14 +54,14 @@ class Committer:
 
 
 def _until(what: str, fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not fact():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.01)
 
 
 def _commit_at_last(committer: Committer) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (answer := committer.commit()) is not ErrorCode.NONE:
         assert answer in AGAIN
         assert time.monotonic() < deadline, f"{committer.group} is refused for ever: {answer!r}"
@@ -185,12 +185,12 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     daemon.start()
     assert committed_offsets(daemon.port, "billing", TOPIC, [0]) == [20]
     assert path.with_name(path.name + ".damaged").read_bytes() == content[position:]
-    told = daemon.log()
-    assert "Cut what was damaged" in told
-    assert "first_offset=20 last_offset=29" in told
-    assert "Lost the newest values of" in told
-    assert "group_id=billing" in told
-    assert f"{TOPIC}-0" in told
+    logged = daemon.log()
+    assert "Cut what was damaged" in logged
+    assert "first_offset=20 last_offset=29" in logged
+    assert "Lost the newest values of" in logged
+    assert "group_id=billing" in logged
+    assert f"{TOPIC}-0" in logged
     committer = Committer(daemon, "billing")
     committer.sent = 100
     assert committer.commit() is ErrorCode.NONE

@@ -24,7 +24,7 @@ from tests.interop.offsets_givens import commit_by_hand, fetch_by_hand
 from tests.interop.swaps import holds_of_whole
 
 DAY_MS = 86_400_000
-PATIENCE_S = 240  # the cleaner works at a low priority: a busy machine gives it little
+TIMEOUT_S = 240  # the cleaner works at a low priority: a busy machine gives it little
 ONE_LOG = {
     **TEST_SETTINGS,
     "offsets.topic.num.partitions": "1",
@@ -80,7 +80,7 @@ def old_are_gone(data_dir: Path) -> bool:
 
 def until(daemon: Daemon, fact: Callable[[], bool]) -> None:
     """Others commit meanwhile, so that segments fill and are sealed."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     offset = 0
     while True:
         if fact():
@@ -123,6 +123,6 @@ def test_an_expired_offset_stays_gone_once_its_tombstone_is_gone(
         assert fetch_by_hand(daemon.port, "old-1", "orders", 0)[0] == -1
         assert fetch_by_hand(daemon.port, "fresh", "orders", 0)[0] >= 0
         assert values_of_old(daemon.data_dir) == [], "nor has it been written anew"
-    _, told = daemon.get("/api/history?group=old-0&offsets=true")
-    moved = [event["by"] for event in json.loads(told)["events"] if "by" in event]
+    _, body = daemon.get("/api/history?group=old-0&offsets=true")
+    moved = [event["by"] for event in json.loads(body)["events"] if "by" in event]
     assert moved == ["group_expiry", "import"]

@@ -20,7 +20,7 @@ from storage.batch.record_batch import iter_batches, stored_records
 from tests.conftest import StartDaemon
 from tests.drills.admin_load import Operator, Restless
 from tests.drills.crowd import (
-    PATIENCE_S,
+    TIMEOUT_S,
     Crowd,
     Place,
     RawMember,
@@ -98,8 +98,8 @@ class Librdkafka:
         self._producer.poll(0)
 
     def finish(self) -> None:
-        assert self._producer.flush(PATIENCE_S) == 0
-        deadline = time.monotonic() + PATIENCE_S
+        assert self._producer.flush(TIMEOUT_S) == 0
+        deadline = time.monotonic() + TIMEOUT_S
         while self._in_flight:
             assert time.monotonic() < deadline, "a commit is never answered"
             self._consumer.poll(0.1)
@@ -197,8 +197,9 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
     assert all(m.acknowledged_offset == m.sent_offset for m in [*members, *alone])
     same_members_in_each_generation(restless)
     assert operator.errors == []
-    assert set(operator.told.done) == {"create", "delete", "grow", "ids", "produce"}
-    print(f"{kills} kills, {max(m.generation for m in restless)} generations, {operator.told.done}")
+    assert set(operator.confirmed.done) == {"create", "delete", "grow", "ids", "produce"}
+    generations = max(m.generation for m in restless)
+    print(f"{kills} kills, {generations} generations, {operator.confirmed.done}")
     assert [(m.generation, m.errors) for m in members] == [(generation, [])] * MEMBERS
     daemon.stop()
     stored = [

@@ -62,10 +62,10 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
     # Given a group of three, on a daemon that was started again meanwhile: nobody minds.
     old = [RawMember(name, GROUP, TOPIC, n) for n, name in enumerate("abc")]
     crowd = Crowd(daemon.port, old)
-    before = crowd.settle()
+    before = crowd.complete_rebalance()
     daemon.stop()
     restart(daemon, crash_at=step)
-    assert crowd.settle() == before
+    assert crowd.complete_rebalance() == before
 
     # When a fourth one comes, and the coordinator dies at this step.
     newcomer = RawMember("d", GROUP, TOPIC, 3)
@@ -89,7 +89,7 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
             assert member.beat() is expected
 
     # And all four meet: in the generation that had begun, else perhaps only in the one after.
-    met = crowd.settle()
+    met = crowd.complete_rebalance()
     assert met in ((before + 1,) if behind else (before + 1, before + 2))
     same_members_in_each_generation(crowd.members)
     daemon.stop()

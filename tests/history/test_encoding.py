@@ -27,19 +27,19 @@ from history.entries import (
     RequestClient,
 )
 
-SOMEBODY = MemberIdentity("m-1", "i-1", "client", "/10.0.0.7")
+MEMBER = MemberIdentity("m-1", "i-1", "client", "/10.0.0.7")
 REBALANCE = Rebalance(
     Cause.SESSION_EXPIRED,
     1_700_000_000_000,
-    SOMEBODY,
+    MEMBER,
     "removing member m-1 on heartbeat expiration.",
     end=End.STABLE,
     duration_ms=12,
     waited_for=(
-        MemberWait(SOMEBODY, 5, WaitEnd.REJOINED),
+        MemberWait(MEMBER, 5, WaitEnd.REJOINED),
         MemberWait(MemberIdentity("m-2"), None, WaitEnd.LEFT),
     ),
-    joined=(JoinedMember(SOMEBODY, 5),),
+    joined=(JoinedMember(MEMBER, 5),),
     also=(AlsoCaused(Cause.MEMBER_JOINED, MemberIdentity("m-3"), 1_700_000_000_001),),
     generation_before=0,
     generation_after=1,
@@ -84,12 +84,12 @@ def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEntry]) -
             5,
             Removal.OPERATOR,
             3,
-            (MemberRemoval(SOMEBODY, "why", 12),),
+            (MemberRemoval(MEMBER, "why", 12),),
             4,
             RequestClient("admin", "/h"),
         ),
         GenerationBegunEntry(
-            "g", 5, 2, "consumer", "range", "m-1", 1, (JoinedMember(SOMEBODY, 0),), 0, ()
+            "g", 5, 2, "consumer", "range", "m-1", 1, (JoinedMember(MEMBER, 0),), 0, ()
         ),
         OffsetsMovedEntry("g", 5, OffsetsBy.EXPIRY, (OffsetChange("t", 0, 0, None),)),
     ],
@@ -106,9 +106,9 @@ def test_whatever_the_strings_are(
 ) -> None:
     if old is not None:
         old %= 1 << 63
-    who = MemberIdentity("m", instance_id, client_id, "")
+    member = MemberIdentity("m", instance_id, client_id, "")
     for event in (
-        MembersRemovedEntry(group_id, at_ms, members=(MemberRemoval(who),)),
+        MembersRemovedEntry(group_id, at_ms, members=(MemberRemoval(member),)),
         OffsetsMovedEntry(group_id, at_ms, changes=(OffsetChange("t", 1, old, None),)),
     ):
         key, value = encode(event)

@@ -92,14 +92,14 @@ def test_clear() -> None:
 
 
 def large(group_id: str, generation: int, members: int) -> RebalanceEndedEntry:
-    whos = [
+    identities = [
         MemberIdentity(
             f"consumer-{n}-0b5d7f3e-1111-2222-3333-{n:012}", None, f"consumer-{n}", "/10.0.0.7"
         )
         for n in range(members)
     ]
-    waits = tuple(MemberWait(who, 100, WaitEnd.REJOINED) for who in whos)
-    joined = tuple(JoinedMember(who, 100) for who in whos)
+    waits = tuple(MemberWait(member, 100, WaitEnd.REJOINED) for member in identities)
+    joined = tuple(JoinedMember(member, 100) for member in identities)
     event = ended(group_id, generation)
     return replace(event, rebalance=replace(event.rebalance, waited_for=waits, joined=joined))
 

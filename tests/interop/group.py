@@ -21,7 +21,7 @@ from tests.interop.kafka_tools import require_kafka_tools
 from tests.interop.members.client import LIBRARIES, Options
 
 SCRIPTS = Path(__file__).parent / "members"
-PATIENCE_S = 90  # how long a test waits for a fact before it fails; not a measure of anything
+TIMEOUT_S = 90  # how long a test waits for a fact before it fails; not a measure of anything
 
 EACH_LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -89,11 +89,11 @@ class Witness:
 
     def wait_for(self, what: str, fact: Callable[[], bool]) -> None:
         with self._heard:
-            if not self._heard.wait_for(fact, timeout=PATIENCE_S):
+            if not self._heard.wait_for(fact, timeout=TIMEOUT_S):
                 tail = "\n".join(f"{name}: {said}" for name, said in self.events[-30:])
                 far = "\n".join(member.how_far() for member in self.members)
                 raise AssertionError(
-                    f"waited {PATIENCE_S} s in vain for {what}\n{far}\nlast heard:\n{tail[:6000]}"
+                    f"waited {TIMEOUT_S} s in vain for {what}\n{far}\nlast heard:\n{tail[:6000]}"
                 )
 
 
@@ -160,9 +160,9 @@ class Member:
     def stop(self) -> None:
         """As a user stops a consumer: it leaves the group."""
         self.process.terminate()
-        self.process.wait(timeout=PATIENCE_S)
+        self.process.wait(timeout=TIMEOUT_S)
         for thread in self._threads:
-            thread.join(timeout=PATIENCE_S)
+            thread.join(timeout=TIMEOUT_S)
 
 
 class Failed(Exception):
@@ -203,7 +203,7 @@ class Obedient(Member):
     def read(self, enough: Callable[[dict[int, list[int]]], bool]) -> dict[int, list[int]]:
         """Poll until what was read since is enough."""
         read: dict[int, list[int]] = {}
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             for partition, offsets in self.poll().items():
                 read.setdefault(partition, []).extend(offsets)
@@ -219,7 +219,7 @@ class Obedient(Member):
         self("close")
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(timeout=PATIENCE_S)
+        self.process.wait(timeout=TIMEOUT_S)
 
 
 def _complete(library: str, options: Options) -> Options:

@@ -22,7 +22,7 @@ from tests.interop.java_runtime import OLDEST, find_java
 ROOT = Path(__file__).parents[2]
 LOCK = Path(__file__).with_name("kafka_tools.lock")
 CACHE = ROOT / ".cache" / "maven"
-PATIENCE_S = 240  # for one tool: a Java start takes about a second, on a busy machine several
+TIMEOUT_S = 240  # for one tool: a Java start takes about a second, on a busy machine several
 
 _TOOLS = "org.apache.kafka.tools"
 CONSUMER_GROUPS = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
@@ -89,7 +89,7 @@ class KafkaTools:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         return Finished(done.returncode, done.stdout, done.stderr)

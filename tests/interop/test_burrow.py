@@ -122,7 +122,7 @@ def member_that_lags(daemon: Daemon) -> Iterator[None]:
         }
     )
     consumer.subscribe(["orders"], on_assign=lambda _, partitions: assigned.extend(partitions))
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not assigned:
         assert time.monotonic() < deadline, "it is assigned nothing"
         consumer.poll(0.1)
@@ -188,11 +188,11 @@ min-distance=1
 """
 
 
-PATIENCE_S = 60  # how long a fact is waited for; Burrow looks every second
+TIMEOUT_S = 60  # how long a fact is waited for; Burrow looks every second
 
 
 def until(fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not fact():
         assert time.monotonic() < deadline, "Burrow did not come to see it"
         time.sleep(0.2)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import FIRST_TIMESTAMP_MS, GivenTopic, produce
-from tests.interop.group import EACH_LIBRARY, PATIENCE_S, Failed, Obedient, consumers
+from tests.interop.group import EACH_LIBRARY, TIMEOUT_S, Failed, Obedient, consumers
 from tests.interop.members.client import Options
 
 pytestmark = EACH_LIBRARY
@@ -129,7 +129,7 @@ def given_member(start, library: str, options: Options) -> Obedient:
 
 def read_on(member: Obedient, options: Options, newest: int, fact: Callable[[], bool]) -> int:
     """It reads new messages, one by one, until this holds; the number of the next one."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not fact():
         assert time.monotonic() < deadline, f"in vain {newest} messages were read"
         produce(options.bootstrap, options.topic, 1, range(newest, newest + 1))

@@ -11,7 +11,7 @@ from tests.compare.wire import Wire
 from tests.conftest import StartDaemon
 from tests.drills.crowd import COMMIT_VERSION, commit_request
 from tests.interop.conftest import SETTINGS, create_topic, produce
-from tests.interop.group import EACH_LIBRARY, PATIENCE_S, Failed, Obedient, consumers
+from tests.interop.group import EACH_LIBRARY, TIMEOUT_S, Failed, Obedient, consumers
 from tests.interop.members.client import Options
 
 COMMITS = 3_000  # so that the group takes a moment to load
@@ -20,7 +20,7 @@ RESTARTS = 3
 
 def answer(consumer: Obedient) -> object:
     """What it says was committed, asked again while it says that it cannot know: that is honest."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
             return consumer("committed", 0)

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import GivenTopic
-from tests.interop.group import PATIENCE_S
+from tests.interop.group import TIMEOUT_S
 from tests.interop.kafka_tools import CONSUMER_GROUPS, KafkaTools, require_kafka_tools
 
 COLUMNS = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST")
@@ -23,7 +23,7 @@ def kafka_tools() -> KafkaTools:
     return require_kafka_tools()
 
 
-def theirs(tools: KafkaTools, daemon: Daemon, group: str) -> list[tuple[str, ...]]:
+def kafkas(tools: KafkaTools, daemon: Daemon, group: str) -> list[tuple[str, ...]]:
     asked = ("--bootstrap-server", daemon.bootstrap, "--describe", "--group", group)
     done = tools.run(CONSUMER_GROUPS, *asked)
     assert done.exit_code == 0, done.err
@@ -67,14 +67,14 @@ def test_the_numbers_are_those_of_kafkas_own_tool(
 
     member = consumer(shared_daemon, "compared")
     member.subscribe([topic])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not member.assignment():
         assert time.monotonic() < deadline, "it is assigned nothing"
         member.poll(0.1)
     some = [TopicPartition(topic, 0, 4), TopicPartition(topic, 1, 10)]
     member.commit(offsets=some, asynchronous=False)
     found = ours(shared_daemon, "compared")
-    assert found == theirs(kafka_tools, shared_daemon, "compared")
+    assert found == kafkas(kafka_tools, shared_daemon, "compared")
     assert [row[4] for row in found] == ["6", "0", "-"]
     member.close()
 
@@ -82,12 +82,12 @@ def test_the_numbers_are_those_of_kafkas_own_tool(
     simple.commit(offsets=[TopicPartition(topic, 2, 0)], asynchronous=False)
     simple.close()
     found = ours(shared_daemon, "simple")
-    assert found == theirs(kafka_tools, shared_daemon, "simple")
+    assert found == kafkas(kafka_tools, shared_daemon, "simple")
     assert found == [(topic, "2", "0", "10", "10", "-", "-")]
 
     # Beyond the end the tool shows a negative lag, and we none: docs/differences.md.
     simple = consumer(shared_daemon, "beyond")
     simple.commit(offsets=[TopicPartition(topic, 2, 17)], asynchronous=False)
     simple.close()
-    assert [row[4] for row in theirs(kafka_tools, shared_daemon, "beyond")] == ["-7"]
+    assert [row[4] for row in kafkas(kafka_tools, shared_daemon, "beyond")] == ["-7"]
     assert [row[4] for row in ours(shared_daemon, "beyond")] == ["0"]

@@ -25,7 +25,7 @@ from transfer.importing import ACTOR
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
 PARTITIONS = 6
-PATIENCE_S = 120
+TIMEOUT_S = 120
 T = TypeVar("T")
 MOVING = (
     KafkaError.NOT_COORDINATOR,
@@ -73,7 +73,7 @@ def consumer(bootstrap: str, group: str, **settings: object) -> Consumer:
 
 def patiently(call: Callable[[], T]) -> T:
     """A broker's first requests may find its coordinator just moving in."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
             return call()
@@ -83,7 +83,7 @@ def patiently(call: Callable[[], T]) -> T:
 
 
 def until_assigned(client: Consumer) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not client.assignment():
         assert time.monotonic() < deadline, "it is assigned nothing"
         client.poll(0.1)
@@ -99,7 +99,7 @@ def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
 def read_and_leave(bootstrap: str, group: str, **settings: object) -> None:
     client = consumer(bootstrap, group, **settings)
     client.subscribe([TOPICS[0]])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (message := client.poll(1)) is None or message.error():
         assert time.monotonic() < deadline, f"nothing to read but {message and message.error()}"
     client.commit(message=message, asynchronous=False)
@@ -161,7 +161,7 @@ def given_groups(bootstrap: str) -> int:
 def listed(bootstrap: str) -> dict[str, str]:
     """group -> type."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (answer := admin.list_consumer_groups(request_timeout=60).result()).errors:
         # It loads still. Anything else is a failure.
         assert {error.code() for error in answer.errors} <= {*MOVING}
@@ -171,7 +171,7 @@ def listed(bootstrap: str) -> dict[str, str]:
 
 def listed_once_loaded(bootstrap: str, expected: dict[str, str]) -> dict[str, str]:
     """A Kafka that has started lists no group whose partition it has not loaded yet."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (found := listed(bootstrap)) != expected and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
@@ -282,11 +282,11 @@ def test_csv_of_kafkas_tool_and_ours_are_one(
     assert ours() == lines(moved.read_text())
 
     # And we take the tool's.
-    theirs = tmp_path / "theirs.csv"
-    theirs.write_text("\n".join(three))
+    kafkas_csv = tmp_path / "theirs.csv"
+    kafkas_csv.write_text("\n".join(three))
     into = ("--bootstrap", daemon.bootstrap)
-    rollcall("import", "--from", theirs, "--for-group", "g", *into, exit_code=1)
-    rollcall("import", "--from", theirs, "--for-group", "g", "--overwrite", *into)
+    rollcall("import", "--from", kafkas_csv, "--for-group", "g", *into, exit_code=1)
+    rollcall("import", "--from", kafkas_csv, "--for-group", "g", "--overwrite", *into)
     assert ours("--columns", "3", "--group", "g") == three
 
 
@@ -320,12 +320,12 @@ def test_what_is_imported_joins_what_a_daemon_has_written(daemon: Daemon, tmp_pa
     daemon.start()
     own = ("--group", "own", "--bootstrap", daemon.bootstrap)
     assert lines(rollcall("export", "--csv", "-", *own)) == ["own,orders,0,11", "own,orders,1,9"]
-    told = who_moved(daemon.admin, "own", "orders", 0)
-    assert [(row["by"], row["old"], row["new"]) for row in told] == [
+    moves = who_moved(daemon.admin, "own", "orders", 0)
+    assert [(row["by"], row["old"], row["new"]) for row in moves] == [
         ("commit", None, 5),
         ("import", 5, 11),
     ]
-    assert told[1]["client_id"] == ACTOR
+    assert moves[1]["client_id"] == ACTOR
 
 
 def who_moved(admin: str, group: str, topic: str, partition: int) -> list[dict[str, object]]:

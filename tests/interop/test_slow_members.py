@@ -13,7 +13,7 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoord
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode
 from tests.broker.daemon import Daemon
 from tests.conftest import StartDaemon
-from tests.drills.crowd import PATIENCE_S, Crowd, Place, RawMember
+from tests.drills.crowd import TIMEOUT_S, Crowd, Place, RawMember
 from tests.interop.conftest import SETTINGS, GivenTopic, create_topic
 
 SESSION_MS = 3_000
@@ -40,8 +40,8 @@ class Group:
         self.rebalance_ms = rebalance_ms
         self.quick = self.member("quick", session_timeout_ms=60_000)
         self.slow = self.member("slow", session_timeout_ms=session_ms)
-        Crowd(port, [self.quick]).settle()  # who comes first leads: never the slow one
-        self.generation = Crowd(port, [self.quick, self.slow]).settle()
+        Crowd(port, [self.quick]).complete_rebalance()  # who comes first leads: never the slow one
+        self.generation = Crowd(port, [self.quick, self.slow]).complete_rebalance()
         for member in (self.quick, self.slow):
             self.finish(member)
 
@@ -95,13 +95,13 @@ def in_time(shared_daemon: Daemon, given_topic: GivenTopic) -> Group:
     return Group(shared_daemon.port, topic, f"slow-{topic}", 60_000, 60_000)
 
 
-def until_told(member: RawMember, but: ErrorCode = ErrorCode.NONE) -> ErrorCode:
+def until_answer_other_than(member: RawMember, but: ErrorCode = ErrorCode.NONE) -> ErrorCode:
     """The first thing that its heartbeats hear besides that all is well."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (told := member.beat()) is but:
-        assert time.monotonic() < deadline, f"{member.name} hears nothing but {told!r}"
+    deadline = time.monotonic() + TIMEOUT_S
+    while (heard := member.beat()) is but:
+        assert time.monotonic() < deadline, f"{member.name} hears nothing but {heard!r}"
         time.sleep(0.02)  # a client's pace, not a wait
-    return told
+    return heard
 
 
 def until_logged(daemon: Daemon, words: str, member: RawMember) -> None:
@@ -109,14 +109,14 @@ def until_logged(daemon: Daemon, words: str, member: RawMember) -> None:
         lines = daemon.log().splitlines()
         return any(words in line and member.member_id in line for line in lines)
 
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not logged():
         assert time.monotonic() < deadline, f"{words!r} is not in {daemon.log()[-2_000:]}"
         time.sleep(0.02)
 
 
 def test_a_silent_for_its_session_it_is_removed_and_the_others_learn_it(group: Group) -> None:
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
 
     assert group.slow.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     group.rejoin(group.quick)
@@ -137,7 +137,7 @@ def test_b_heard_from_before_any_member_knew_it_stays_a_member(
 def test_c_heard_from_in_the_rebalance_it_rejoins_in_time_and_is_in(in_time: Group) -> None:
     group = in_time
     newcomer = group.newcomer()
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
     group.rejoin(group.quick)
 
     assert group.slow.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -149,20 +149,20 @@ def test_c_heard_from_in_the_rebalance_it_rejoins_in_time_and_is_in(in_time: Gro
 
 def test_d_it_rejoins_after_the_answers_went_out_and_the_next_round_begins(group: Group) -> None:
     newcomer = group.newcomer()
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
     group.rejoin(group.quick)
     # Given a round that is completed without it, for it is only heard from, again and again.
-    told = until_told(group.slow, but=ErrorCode.REBALANCE_IN_PROGRESS)
+    heard = until_answer_other_than(group.slow, but=ErrorCode.REBALANCE_IN_PROGRESS)
     group.sync(newcomer, group.quick)
     assert group.quick.generation == group.generation + 1
 
-    assert told is ErrorCode.UNKNOWN_MEMBER_ID
+    assert heard is ErrorCode.UNKNOWN_MEMBER_ID
     group.slow.member_id = UNKNOWN_MEMBER_ID
     group.slow.send_join()
     group.slow.hear()  # its new id
     group.slow.send_join()
     for member in (group.quick, newcomer):
-        assert until_told(member) is ErrorCode.REBALANCE_IN_PROGRESS
+        assert until_answer_other_than(member) is ErrorCode.REBALANCE_IN_PROGRESS
         group.rejoin(member)
     group.sync(group.slow, newcomer, group.quick)
     assert group.slow.generation == group.generation + 2
@@ -170,7 +170,7 @@ def test_d_it_rejoins_after_the_answers_went_out_and_the_next_round_begins(group
 
 def test_e_it_pauses_before_its_join_and_is_not_in_the_generation(group: Group) -> None:
     newcomer = group.newcomer()
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
     group.rejoin(group.quick)
 
     group.sync(newcomer, group.quick)
@@ -181,7 +181,7 @@ def test_e_it_pauses_before_its_join_and_is_not_in_the_generation(group: Group) 
 
 def test_f_it_pauses_after_its_join_counts_and_expires_later(group: Group) -> None:
     newcomer = group.newcomer()
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
     assert group.slow.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     group.rejoin(group.slow)
     group.rejoin(group.quick)
@@ -191,7 +191,7 @@ def test_f_it_pauses_after_its_join_counts_and_expires_later(group: Group) -> No
     assert group.slow.member_id in (group.quick.led + newcomer.led)[-1][1]
 
     # Its session ran from the answer that it never read.
-    assert until_told(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert until_answer_other_than(group.quick) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_g_its_client_times_out_finds_the_coordinator_again_and_rejoins_with_its_id(

@@ -24,7 +24,7 @@ from tests.ports import held_ports
 
 ROOT = Path(__file__).parents[2]
 FIRST, LAST = "## Five minutes", "## Use it"
-PATIENCE_S = 120
+TIMEOUT_S = 120
 COUNT = re.compile(r"\w+ has read \d+")
 ASKS = re.compile(r"rollcall |curl ")
 ON_SPARK = "rollcall pipeline"
@@ -161,13 +161,13 @@ class Tour:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         ).stdout
 
     def until(self, lacks: Callable[[], list[str]]) -> None:
         """Ask again until nothing is missing."""
-        ends_at = monotonic() + PATIENCE_S
+        ends_at = monotonic() + TIMEOUT_S
         while left := lacks():
             assert monotonic() < ends_at, "the tour does not print: " + "\n".join(map(str, left))
             sleep(0.2)

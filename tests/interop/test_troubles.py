@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.broker.daemon import Daemon
 from tests.conftest import StartDaemon
 from tests.interop.conftest import create_topic, produce
-from tests.interop.group import PATIENCE_S, consumers
+from tests.interop.group import TIMEOUT_S, consumers
 from tests.interop.members.client import Options
 
 SETTINGS = {
@@ -59,7 +59,7 @@ def wait_for(
     fact: Callable[[Verdicts], bool],
     meanwhile: Callable[[], object] = lambda: time.sleep(0.05),
 ) -> Verdicts:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     said: Verdicts = []
     while time.monotonic() < deadline:
         meanwhile()
@@ -100,7 +100,7 @@ def consumer(daemon: Daemon, group: str, **config: object) -> Consumer:
 
 
 def until_assigned(*consumers: Consumer) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         for consumer in consumers:
             consumer.poll(0.05)
@@ -173,8 +173,8 @@ def test_a_member_that_flaps(watchful: Daemon) -> None:
     assert verdict["subject"] == "ann@127.0.0.1"
     assert verdict["evidence"]["returns"] >= 3
     assert "group.instance.id" in verdict["remedy"]
-    told = run(watchful, "why", "flaps")
-    assert "Verdict flapping_member: ann at 127.0.0.1 rejoined" in told.stdout
+    printed = run(watchful, "why", "flaps")
+    assert "Verdict flapping_member: ann at 127.0.0.1 rejoined" in printed.stdout
     shown = run(watchful, "verdicts", "flaps", "--json")
     assert shown.returncode == 1
     assert "flapping_member" in {
@@ -208,7 +208,7 @@ def test_a_group_that_waits_for_a_stopped_member_and_then_knows_who_was_slow(
 
         evidence = the("stuck_group", said)["evidence"]
         assert evidence["state"] == "PreparingRebalance"
-        assert [who["client_id"] for who in evidence["waiting_for"]] == ["rdkafka"]
+        assert [waiting["client_id"] for waiting in evidence["waiting_for"]] == ["rdkafka"]
         assert evidence["until_ms"] > evidence["state_since_ms"]
 
         stopped.go_on()
@@ -249,8 +249,8 @@ def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
 
     # Both ends of it stay in the group's history.
     kept = json.loads(run(watchful, "history", "nowhere", "--json").stdout)
-    told = [event["type"] for event in kept if event.get("verdict") == "no_progress"]
-    assert told[-2:] == ["verdict_ended", "verdict_began"]  # newest first, and the first of them
+    printed = [event["type"] for event in kept if event.get("verdict") == "no_progress"]
+    assert printed[-2:] == ["verdict_ended", "verdict_began"]  # newest first, and the first of them
 
 
 def test_members_that_subscribe_differently(watchful: Daemon) -> None:
@@ -267,7 +267,7 @@ def test_members_that_subscribe_differently(watchful: Daemon) -> None:
     said = wait_for(watchful, "mixed", has("mixed_subscriptions"), both)
 
     evidence = the("mixed_subscriptions", said)["evidence"]
-    assert [party["topics"] for party in evidence["parties"]] == [["bills"], ["orders"]]
+    assert [members["topics"] for members in evidence["parties"]] == [["bills"], ["orders"]]
 
     second.close()
     wait_for(watchful, "mixed", lacks("mixed_subscriptions"), lambda: first.poll(0.05))

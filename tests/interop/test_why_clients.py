@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import SETTINGS, create_topic
-from tests.interop.group import EACH_LIBRARY, PATIENCE_S, Witness
+from tests.interop.group import EACH_LIBRARY, TIMEOUT_S, Witness
 from tests.interop.kafka_tools import require_kafka_tools
 from tests.interop.members.client import LIBRARIES
 from tests.interop.members.settings import Settings
@@ -120,9 +120,9 @@ class Scene:
         return waits is not None and [m["client_id"] for m in waits["members"]] == [client_id]
 
     def until(self, what: str, fact: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not fact():
-            told = [
+            seen = [
                 (
                     rebalance["cause"],
                     rebalance["trigger"]["client_id"],
@@ -130,7 +130,7 @@ class Scene:
                 )
                 for rebalance in self.rebalances()
             ]
-            assert time.monotonic() < deadline, f"waited in vain for {what}; told: {told}"
+            assert time.monotonic() < deadline, f"waited in vain for {what}; told: {seen}"
             time.sleep(0.05)
 
     def expect(self, cause: str, client_id: str | None, since: int) -> dict:
@@ -152,8 +152,8 @@ class Scene:
         return first
 
     def _over(self, since: int) -> bool:
-        told = self.rebalances()[::-1]
-        return len(told) > since and told[since]["duration_ms"] is not None
+        rebalances = self.rebalances()[::-1]
+        return len(rebalances) > since and rebalances[since]["duration_ms"] is not None
 
     @property
     def count(self) -> int:
@@ -190,7 +190,7 @@ def test_twelve_causes_are_named_right_and_no_rebalance_is_missed(
         members_make_the_others_wait(group)
         the_daemon_is_killed(group)
         the_leader_wants_another_assignment(group)
-        everything_was_told(group)
+        every_rebalance_was_recorded(group)
 
 
 def members_come_and_change(group: Scene) -> None:
@@ -199,18 +199,18 @@ def members_come_and_change(group: Scene) -> None:
 
     since = group.count
     second = group.start("second")
-    told = group.expect("member_joined", "second", since)
-    assert [wait["client_id"] for wait in told["waited_for"]] == ["first"]
-    assert (told["members_before"], told["members_after"]) == (1, 2)
-    assert told["partitions_moved"] == 2
+    recorded = group.expect("member_joined", "second", since)
+    assert [wait["client_id"] for wait in recorded["waited_for"]] == ["first"]
+    assert (recorded["members_before"], recorded["members_after"]) == (1, 2)
+    assert recorded["partitions_moved"] == 2
 
     since = group.count
     admin = AdminClient({"bootstrap.servers": group.tap.address})
     admin.create_partitions([NewPartitions("read", 5)])["read"].result(60)
     group.until("a rebalance for the new partition", lambda: group.count > since)
-    told = group.rebalances()[::-1][since]
-    assert told["cause"] == "partitions_changed"
-    assert told["trigger"]["client_id"] in ("first", "second")  # any member may notice it first
+    recorded = group.rebalances()[::-1][since]
+    assert recorded["cause"] == "partitions_changed"
+    assert recorded["trigger"]["client_id"] in ("first", "second")  # any member may notice it first
     group.until("the end of it", lambda: group.waiting() is None)
 
     since = group.count
@@ -222,9 +222,9 @@ def members_are_lost(group: Scene) -> None:
     first, second = group.members
     since = group.count
     second.kill()
-    told = group.expect("session_expired", "second", since)
+    recorded = group.expect("session_expired", "second", since)
     # Two of its partitions at least, for a whole session: nobody read them meanwhile.
-    assert told["unowned_partition_seconds"] >= 2 * SESSION_MS / 1000
+    assert recorded["unowned_partition_seconds"] >= 2 * SESSION_MS / 1000
 
     since = group.count
     static = group.start("static", instance_id="s-1", session_ms=30_000)
@@ -232,15 +232,15 @@ def members_are_lost(group: Scene) -> None:
     since = group.count
     static.kill()
     again = group.start("static", instance_id="s-1", session_ms=30_000)
-    told = group.expect("static_member_replaced", "static", since)
-    assert told["trigger"]["group_instance_id"] == "s-1"
+    recorded = group.expect("static_member_replaced", "static", since)
+    assert recorded["trigger"]["group_instance_id"] == "s-1"
     group.until("its assignment", lambda: bool(group.witness.said("static", "assigned")))
 
     again.kill()
     since = group.count
     group.raw("an-operator").remove_instance("s-1")
-    told = group.expect("operator", "an-operator", since)
-    assert told["trigger"]["group_instance_id"] == "s-1"
+    recorded = group.expect("operator", "an-operator", since)
+    assert recorded["trigger"]["group_instance_id"] == "s-1"
     assert first.process.poll() is None
 
 
@@ -252,10 +252,10 @@ def members_make_the_others_wait(group: Scene) -> None:
     since = group.count
     other = group.raw("other")
     other.enter()  # the stuck one does not rejoin
-    told = group.expect("rebalance_timeout", "stuck", since)
-    ends = {wait["client_id"]: wait["how_it_ended"] for wait in told["waited_for"]}
+    recorded = group.expect("rebalance_timeout", "stuck", since)
+    ends = {wait["client_id"]: wait["how_it_ended"] for wait in recorded["waited_for"]}
     assert ends == {"first": "rejoined", "stuck": "dropped"}
-    assert told["duration_ms"] >= REBALANCE_MS
+    assert recorded["duration_ms"] >= REBALANCE_MS
 
     since = group.count
     other.leave("it has done its work")
@@ -266,8 +266,8 @@ def members_make_the_others_wait(group: Scene) -> None:
     silent.begin_join()
     silent.end_join()  # and never fetches its assignment
     group.until("its end", lambda: group.count > since + 1)
-    told = group.expect("sync_timeout", "silent", since + 1)
-    assert (told["members_before"], told["members_after"]) == (2, 1)
+    recorded = group.expect("sync_timeout", "silent", since + 1)
+    assert (recorded["members_before"], recorded["members_after"]) == (2, 1)
 
 
 def the_daemon_is_killed(group: Scene) -> None:
@@ -280,8 +280,8 @@ def the_daemon_is_killed(group: Scene) -> None:
     since = group.count
     stuck = group.raw("stuck", rebalance_timeout_ms=60_000)
     stuck.enter()
-    told = group.rebalances()[::-1][since:]
-    assert {rebalance["cause"] for rebalance in told} <= {"member_joined", "coordinator_moved"}
+    recorded = group.rebalances()[::-1][since:]
+    assert {rebalance["cause"] for rebalance in recorded} <= {"member_joined", "coordinator_moved"}
     group.until("a stable group", lambda: group.waiting() is None)
 
     # A restart in the middle of a rebalance costs another one.
@@ -338,9 +338,9 @@ def the_leader_wants_another_assignment(group: Scene) -> None:
     group.expect("leader_rejoined", "leader", since)
 
 
-def everything_was_told(group: Scene) -> None:
-    told = group.rebalances()
-    changes = [r for r in told if r["generation_after"] != r["generation_before"]]
+def every_rebalance_was_recorded(group: Scene) -> None:
+    rebalances = group.rebalances()
+    changes = [r for r in rebalances if r["generation_after"] != r["generation_before"]]
     led_to = [r["generation_after"] for r in changes]
     assert sorted(set(led_to)) == sorted(led_to), "a generation has two causes"
     on_the_wire = group.tap.generations
@@ -359,4 +359,4 @@ def everything_was_told(group: Scene) -> None:
         text=True,
         check=True,
     )
-    assert json.loads(printed.stdout) == told
+    assert json.loads(printed.stdout) == rebalances

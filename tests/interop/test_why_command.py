@@ -19,7 +19,7 @@ from tests.broker.daemon import Daemon
 from tests.interop.conftest import create_topic
 from tests.interop.raw_member import RawMember
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "rollcall.history.memory.rebalances.per.group": "2",  # older ones come from the topic
@@ -52,7 +52,7 @@ def member(daemon: Daemon, group: str, client_id: str = "raw") -> RawMember:
 
 
 def until(what: str, fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not fact():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.05)
@@ -82,13 +82,13 @@ def test_the_story_in_plain_lines(daemon: Daemon) -> None:
 
 def test_as_json_newest_first_and_older_ones_from_the_topic(daemon: Daemon) -> None:
     come_and_go(daemon, "many", 4)
-    told = json.loads(why(daemon, "many", "--json"))
-    assert [rebalance["generation_after"] for rebalance in told] == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert {rebalance["cause"] for rebalance in told} == {"member_joined", "member_left"}
+    rebalances = json.loads(why(daemon, "many", "--json"))
+    assert [rebalance["generation_after"] for rebalance in rebalances] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert {rebalance["cause"] for rebalance in rebalances} == {"member_joined", "member_left"}
     two = json.loads(why(daemon, "many", "--json", "--limit", "2"))
-    assert two == told[:2]
+    assert two == rebalances[:2]
     (third,) = json.loads(why(daemon, "many", "--json", "--generation", "3"))
-    assert third == told[5]
+    assert third == rebalances[5]
     assert "that led to generation 99" in why(daemon, "many", "--generation", "99")
 
 
@@ -176,8 +176,8 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     time.sleep(0.01)
     come_and_go(daemon, "after", 1)
     span = ("--since", str(since), "--until", str(until_ms), "--admin", daemon.admin)
-    told = json.loads(rollcall("why", "--json", *span).stdout)
-    found = [(rebalance["group"], rebalance["cause"]) for rebalance in told]
+    rebalances = json.loads(rollcall("why", "--json", *span).stdout)
+    found = [(rebalance["group"], rebalance["cause"]) for rebalance in rebalances]
     assert found == [
         ("night-2", "member_left"),
         ("night-2", "member_joined"),
@@ -187,7 +187,7 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     text = rollcall("why", *span).stdout
     assert text.count("Group night-1") == 2
     of_one_group = json.loads(rollcall("why", "night-1", "--json", *span).stdout)
-    assert of_one_group == told[2:]
+    assert of_one_group == rebalances[2:]
     assert json.loads(rollcall("why", "after", "--json", *span).stdout) == []
 
     def events(*words: str) -> list[dict]:
@@ -258,11 +258,11 @@ def test_it_survives_a_kill_and_a_clean_stop(tmp_path: Path) -> None:
         stays = member(daemon, "g", "stays")
         stays.enter()
         stays.hang_up()
-        told = json.loads(why(daemon, "g", "--json"))
+        rebalances = json.loads(why(daemon, "g", "--json"))
         daemon.kill()
         daemon.start()
         after = json.loads(why(daemon, "g", "--json"))
-        assert after[1:] == told
+        assert after[1:] == rebalances
         assert (after[0]["cause"], after[0]["generation_after"]) == ("coordinator_moved", 5)
         assert after[0]["stopped"] == "killed"
         assert 0 <= after[0]["away_ms"] < 60_000

@@ -33,8 +33,8 @@ class WireTap:
         """The generations that would have been current whenever somebody looked."""
         began_s = min(at for at, _ in self.answers)
         ended_s = max(at for at, _ in self.answers)
-        looks = [began_s + n * every_s for n in range(1 + int((ended_s - began_s) / every_s))]
-        return {max(g for at, g in self.answers if at <= look) for look in looks}
+        polls = [began_s + n * every_s for n in range(1 + int((ended_s - began_s) / every_s))]
+        return {max(g for at, g in self.answers if at <= poll) for poll in polls}
 
     def close(self) -> None:
         for sock in (self._listener, *self._sockets):
@@ -55,33 +55,33 @@ class WireTap:
             server.settimeout(None)
             self._sockets += [client, server]
             joins: dict[int, int] = {}
-            for source, sink, look in (
-                (client, server, self._look_at_request),
-                (server, client, self._look_at_answer),
+            for source, sink, read in (
+                (client, server, self._read_request),
+                (server, client, self._read_answer),
             ):
-                arguments = (source, sink, look, joins)
+                arguments = (source, sink, read, joins)
                 threading.Thread(target=self._pump, args=arguments, daemon=True).start()
 
-    def _pump(self, source, sink, look, joins: dict[int, int]) -> None:
+    def _pump(self, source, sink, read, joins: dict[int, int]) -> None:
         pending = b""
         with contextlib.suppress(OSError):
             while piece := source.recv(65_536):
                 pending += piece
                 while len(pending) >= 4 and len(pending) >= 4 + int.from_bytes(pending[:4], "big"):
                     size = int.from_bytes(pending[:4], "big")
-                    look(pending[4 : 4 + size], joins)
+                    read(pending[4 : 4 + size], joins)
                     pending = pending[4 + size :]
                 sink.sendall(piece)
         for sock in (source, sink):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _look_at_request(self, frame: bytes, joins: dict[int, int]) -> None:
+    def _read_request(self, frame: bytes, joins: dict[int, int]) -> None:
         api_key, version, correlation_id = _HEAD.unpack_from(frame)
         if api_key == JOIN_GROUP:
             joins[correlation_id] = version
 
-    def _look_at_answer(self, frame: bytes, joins: dict[int, int]) -> None:
+    def _read_answer(self, frame: bytes, joins: dict[int, int]) -> None:
         version = joins.pop(int.from_bytes(frame[:4], "big"), None)
         if version is None:
             return

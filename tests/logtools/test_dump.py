@@ -551,8 +551,10 @@ def test_the_shell_completes(words: str, word: str, expected: set[str]) -> None:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - (1 if word else 0)),
     }
-    told = subprocess.run([ROLLCALL], env=asked, capture_output=True, text=True, check=True).stdout
-    assert {line.partition(",")[2] for line in told.splitlines()} == expected
+    completed = subprocess.run(
+        [ROLLCALL], env=asked, capture_output=True, text=True, check=True
+    ).stdout
+    assert {line.partition(",")[2] for line in completed.splitlines()} == expected
 
 
 @pytest.mark.parametrize("command", ["dump", "lint", "stat"])

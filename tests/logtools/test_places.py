@@ -14,12 +14,12 @@ def test_a_topic_that_is_deleted_during_the_listing_is_left_out(
     for name in ("orders-0", "refunds-0"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{0:020}.log").touch()
-    look = os.listdir
+    list_folder = os.listdir
 
     def listdir(folder: Path) -> list[str]:
         if Path(folder).name == "refunds-0":
             raise FileNotFoundError(folder)
-        return look(folder)
+        return list_folder(folder)
 
     monkeypatch.setattr(os, "listdir", listdir)
 

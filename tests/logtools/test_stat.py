@@ -268,9 +268,9 @@ def test_the_table_and_the_json_say_the_same(tmp_path: Path, rollcall: Command) 
     write_data_dir(tmp_path)
     write_partition(tmp_path, OFFSETS, 7)
     shown = rollcall("log", "stat", str(tmp_path), "--min-cleanable-dirty-ratio", "0.4")
-    told = rollcall("log", "stat", str(tmp_path), "--min-cleanable-dirty-ratio", "0.4", "--json")
-    assert shown.exit_code == told.exit_code == 0
-    document = json.loads(told.out)
+    as_json = rollcall("log", "stat", str(tmp_path), "--min-cleanable-dirty-ratio", "0.4", "--json")
+    assert shown.exit_code == as_json.exit_code == 0
+    document = json.loads(as_json.out)
     assert document["total"]["records"] == 60
     assert document["total"]["liveRecords"] == 2
     assert document["total"]["cleaningFreesNow"]["records"] == 38

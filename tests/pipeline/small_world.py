@@ -98,11 +98,11 @@ def _history() -> _Writer:
         )
         add(RebalanceEndedEntry("billing", began + 3_000 + n, whole))
     for n in range(3):
-        who = MemberIdentity(f"f-{n}", None, "shaky", "/10.0.0.2")
+        member = MemberIdentity(f"f-{n}", None, "shaky", "/10.0.0.2")
         at = START_MS + 70 * MINUTE + n * MINUTE
         add(
             MembersRemovedEntry(
-                "billing", at, Removal.SESSION_EXPIRED, members=(MemberRemoval(who),)
+                "billing", at, Removal.SESSION_EXPIRED, members=(MemberRemoval(member),)
             )
         )
     add(

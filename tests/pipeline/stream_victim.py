@@ -65,7 +65,7 @@ def arm(point: str) -> None:
             die()
         write(self, topic, records)
 
-    def tell_or_die(self, batch, verdicts) -> None:
+    def write_changes_or_die(self, batch, verdicts) -> None:
         if verdicts and point == "before the topic":
             die()
         write_changes(self, batch, verdicts)
@@ -78,7 +78,11 @@ def arm(point: str) -> None:
         if written and point == "after the state":
             die()
 
-    Broker.write, StatusTopic.write, State.remember = write_half, tell_or_die, remember_or_die
+    Broker.write, StatusTopic.write, State.remember = (
+        write_half,
+        write_changes_or_die,
+        remember_or_die,
+    )
     HealthStream._write = write_half_a_table
     merging.EVERY = MERGE_EVERY
     if point == "before the plan of a merge":

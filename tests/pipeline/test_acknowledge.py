@@ -21,7 +21,7 @@ from tests.pipeline.kafka_connector import require_connector
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-PATIENCE_S = 90
+TIMEOUT_S = 90
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.segment.bytes": "65536",
@@ -35,7 +35,7 @@ SETTINGS = {
 
 
 def until(is_so: Callable[[], bool], why: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not is_so():
         assert time.monotonic() < deadline, why
         time.sleep(0.1)

@@ -143,7 +143,7 @@ def rows_of(log: bytes, table: Table, chunk_bytes: int = 4 << 20, **options: int
 
 def by_the_daemon(log: bytes) -> tuple[dict[int, dict | None], dict[int, bool], set[int]]:
     """(commits by offset, None if unsound; markers; the other records)."""
-    told: dict[int, dict | None] = {}
+    rows_of_daemon: dict[int, dict | None] = {}
     markers: dict[int, bool] = {}
     others: set[int] = set()
     for at, header in iter_batches(log):
@@ -154,14 +154,14 @@ def by_the_daemon(log: bytes) -> tuple[dict[int, dict | None], dict[int, bool], 
             elif key is None or key[:2] not in (b"\0\0", b"\0\1"):
                 others.add(offset)
             elif decode_group_record(key, value).problem is not None:
-                told[offset] = None
+                rows_of_daemon[offset] = None
             else:
-                told[offset] = _row(key, value) | {
+                rows_of_daemon[offset] = _row(key, value) | {
                     "log_timestamp_ms": timestamp,
                     "producer_id": None if header.producer_id < 0 else header.producer_id,
                     "transactional": header.is_transactional,
                 }
-    return told, markers, others
+    return rows_of_daemon, markers, others
 
 
 def _row(key: bytes, value: bytes | None) -> dict:

@@ -234,8 +234,8 @@ def test_a_client_that_leaves_again_and_again_flaps(spark: SparkSession) -> None
     begin = START_MS // window * window
 
     def gone(at: int, client: str, cause: Removal = Removal.SESSION_EXPIRED) -> MembersRemovedEntry:
-        who = MemberIdentity(f"{client}-{at}", None, client, "/10.0.0.1")
-        return MembersRemovedEntry("g", begin + at, cause, members=(MemberRemoval(who),))
+        identity = MemberIdentity(f"{client}-{at}", None, client, "/10.0.0.1")
+        return MembersRemovedEntry("g", begin + at, cause, members=(MemberRemoval(identity),))
 
     events = [gone(n * 60_000, "shaky") for n in range(4)]
     events += [gone(5_000, "calm"), gone(window + 1, "calm"), gone(2 * window + 1, "calm")]

@@ -55,15 +55,15 @@ class Oracle:
 
 @cache
 def oracle(which: str) -> Oracle:
-    told = Oracle()
+    facts = Oracle()
     for folder in sorted((GOLDEN / which).iterdir()):
         partition = int(folder.name.rpartition("-")[2])
         content = b"".join(log.read_bytes() for log in sorted(folder.glob("*.log")))
-        _fold(told, partition, content)
-    return told
+        _fold(facts, partition, content)
+    return facts
 
 
-def _fold(told: Oracle, partition: int, content: bytes) -> None:
+def _fold(facts: Oracle, partition: int, content: bytes) -> None:
     newest: dict[Key, tuple[int, int | None]] = {}
     pending: dict[int, list[tuple[Key, int, int | None]]] = {}
 
@@ -76,7 +76,7 @@ def _fold(told: Oracle, partition: int, content: bytes) -> None:
             assert key is not None
             if header.is_control:
                 committed = struct.unpack(">hh", key)[1] == 1
-                told.markers[partition, place] = (header.producer_id, committed)
+                facts.markers[partition, place] = (header.producer_id, committed)
                 for waited in pending.pop(header.producer_id, []):
                     if committed:
                         counts(*waited)
@@ -89,22 +89,24 @@ def _fold(told: Oracle, partition: int, content: bytes) -> None:
                 if value is not None:
                     offset = read_offset_commit_value(value, kind).committed_offset
                 producer = header.producer_id if header.is_transactional else None
-                told.commits[partition, place] = (*committed_key, offset, producer)
+                facts.commits[partition, place] = (*committed_key, offset, producer)
                 if producer is None:
                     counts(committed_key, place, offset)
                 else:
                     pending.setdefault(producer, []).append((committed_key, place, offset))
                 continue
-            told.others[kind] += 1
+            facts.others[kind] += 1
             if kind == 2:
                 group = read_group_key(key)
                 if value is None:
-                    told.groups[partition, place] = (group, None, None)
+                    facts.groups[partition, place] = (group, None, None)
                 else:
                     stored = read_group_metadata_value(value)
                     members = sorted(m.group_instance_id or m.member_id for m in stored.members)
-                    told.groups[partition, place] = (group, stored.generation_id, members)
-    told.as_of_the_end |= {key: offset for key, (_, offset) in newest.items() if offset is not None}
+                    facts.groups[partition, place] = (group, stored.generation_id, members)
+    facts.as_of_the_end |= {
+        key: offset for key, (_, offset) in newest.items() if offset is not None
+    }
 
 
 @pytest.fixture(scope="module")
@@ -113,19 +115,19 @@ def source(spark: SparkSession) -> dict[str, PipelineSource]:
 
 
 def test_the_recording_has_something_of_everything() -> None:
-    told = oracle("before")
-    producers = {commit[4] for commit in told.commits.values() if commit[4] is not None}
-    ended = dict(told.markers.values())
+    facts = oracle("before")
+    producers = {commit[4] for commit in facts.commits.values() if commit[4] is not None}
+    ended = dict(facts.markers.values())
 
     assert {True, False} <= set(ended.values())
     assert producers - set(ended), "no transaction is open"
     assert {"brief", "passing"} <= {
-        group for group, *_, offset, _ in told.commits.values() if offset is None
+        group for group, *_, offset, _ in facts.commits.values() if offset is None
     }
-    assert any(members == ["box-0", "box-1"] for _, _, members in told.groups.values())
-    assert {3, 5, 7, 8} <= set(told.others), "no KIP-848 group"
-    assert set(range(10, 16)) <= set(told.others), "no share group"
-    assert len(oracle("after").commits) < len(told.commits), "nothing was compacted"
+    assert any(members == ["box-0", "box-1"] for _, _, members in facts.groups.values())
+    assert {3, 5, 7, 8} <= set(facts.others), "no KIP-848 group"
+    assert set(range(10, 16)) <= set(facts.others), "no share group"
+    assert len(oracle("after").commits) < len(facts.commits), "nothing was compacted"
 
 
 @WHICH

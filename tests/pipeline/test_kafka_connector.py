@@ -19,7 +19,7 @@ from tests.pipeline.kafka_connector import require_connector
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "3",
@@ -60,7 +60,7 @@ def a_member_comes_and_goes(daemon: Daemon) -> None:
 
 
 def until(is_so) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not is_so():
         assert time.monotonic() < deadline
 

@@ -30,12 +30,12 @@ def test_a_step_that_goes_on_says_so_until_it_ends() -> None:
     progress = Progress(write, every_s=0.001)
     with progress.step("audit (1 of 2)"):
         assert said_twice.wait(60)
-    told = len(lines)
+    count = len(lines)
     progress.total()
 
     assert lines[0] == "audit (1 of 2)"
     assert re.fullmatch(r"audit \(1 of 2\): [0-9.]+ m?s so far", lines[1])
-    (last,) = lines[told:]
+    (last,) = lines[count:]
     assert re.fullmatch(r"done in [0-9.]+ m?s", last)
 
 
@@ -52,14 +52,14 @@ def test_a_signal_ends_a_command_with_one_line(number: signal.Signals) -> None:
     before = signal.getsignal(number)
 
     with pytest.raises(click.ClickException) as stopped:
-        _be_told(number)
+        _send(number)
 
     assert stopped.value.exit_code == 128 + number
     assert "\n" not in stopped.value.message
     assert signal.getsignal(number) is before
 
 
-def _be_told(number: signal.Signals) -> None:
+def _send(number: signal.Signals) -> None:
     with spark_job():
         try:
             signal.raise_signal(number)

@@ -177,8 +177,8 @@ def test_offsets_of_an_instant_can_be_imported(world: Path) -> None:
     there = world / "imported"
     brought = rollcall("offsets", "import", "--from", world / "then.csv", "--data-dir", there)
     assert brought.exit_code == 0, brought.output
-    told = rollcall("offsets", "export", "--data-dir", there, "--csv", world / "back.csv")
-    assert told.exit_code == 0, told.output
+    exported = rollcall("offsets", "export", "--data-dir", there, "--csv", world / "back.csv")
+    assert exported.exit_code == 0, exported.output
 
     with (world / "back.csv").open() as file:
         assert sorted(csv.reader(file)) == [

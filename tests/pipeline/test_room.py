@@ -26,13 +26,13 @@ def test_a_full_disk_is_a_refusal_that_names_the_places(
     out = tmp_path / "not" / "there yet"
 
     with (
-        pytest.raises(DiskFull, match=r"spark\.local\.dir=DIR") as told,
+        pytest.raises(DiskFull, match=r"spark\.local\.dir=DIR") as raised,
         disk_full_errors(spark, str(out)),
     ):
         fail(spark, "java.io.IOException: No space left on device")
 
-    assert f"{spilled} has " in str(told.value)
-    assert f"{out} has " in str(told.value)
+    assert f"{spilled} has " in str(raised.value)
+    assert f"{out} has " in str(raised.value)
 
 
 def test_so_is_one_that_a_file_beside_the_tables_met(spark: SparkSession) -> None:

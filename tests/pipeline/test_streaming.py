@@ -271,11 +271,11 @@ def test_a_stream_that_gets_a_stop_signal_stops_and_continues_later(
     monkeypatch.setattr("pipeline.stream.health_stream.start_session", start)
     made = HealthStream.batch
 
-    def make_and_tell(self: HealthStream, records: DataFrame, batch: int) -> None:
+    def process_and_signal(self: HealthStream, records: DataFrame, batch: int) -> None:
         made(self, records, batch)
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(HealthStream, "batch", make_and_tell)
+    monkeypatch.setattr(HealthStream, "batch", process_and_signal)
     order = StreamOrder(source, str(tmp_path / "out"), None, 3_600)
 
     assert follow(order, None, {})
@@ -316,18 +316,18 @@ def test_what_an_interrupted_batch_has_written_is_not_written_again(
 ) -> None:
     verdicts = [{"group": group, "n": n} for n, group in enumerate(["a", "b", "a", "c", "a"])]
     shelf, state = Shelf(written), State(None, str(tmp_path))
-    telling = [StatusTopic(shelf, "verdicts", "me", state) for _ in range(2)]
+    status_topics = [StatusTopic(shelf, "verdicts", "me", state) for _ in range(2)]
 
     if written < len(verdicts):
         with pytest.raises(KeyboardInterrupt):
-            telling[0].write(7, verdicts)
+            status_topics[0].write(7, verdicts)
     else:
-        telling[0].write(7, verdicts)
+        status_topics[0].write(7, verdicts)
     seen = list(shelf.records)
     if cleaned:  # the newest of each key stays
         shelf.records = list(dict(seen).items())
     begun = list(shelf.records)
-    telling[1].write(7, verdicts)
+    status_topics[1].write(7, verdicts)
 
     every = [json.loads(value) for _, value in [*seen[1:], *shelf.records[len(begun) :]]]
     assert [record["n"] for record in every] == [0, 1, 2, 3, 4]

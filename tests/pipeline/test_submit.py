@@ -32,12 +32,12 @@ SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 def packed(folder: Path) -> tuple[Path, Path]:
     """The archive and the script; what is imported from the archive says so."""
     archive, script = write_archive(folder)
-    told = folder / "told.zip"
-    with zipfile.ZipFile(archive) as plain, zipfile.ZipFile(told, "w") as file:
+    repacked = folder / "told.zip"
+    with zipfile.ZipFile(archive) as plain, zipfile.ZipFile(repacked, "w") as file:
         for name in plain.namelist():
             mark = b'print("of the archive")\n' if name == SAYS else b""
             file.writestr(name, plain.read(name) + mark)
-    return told, script
+    return repacked, script
 
 
 def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def their_class(name: str) -> Any:
     return struct.data_class
 
 
-def to_theirs(value: Any, theirs: Any, version: int) -> Any:
+def to_kafka_python(value: Any, their_struct: Any, version: int) -> Any:
     """Our struct as an object of their class."""
     fields: dict[str, object] = {}
     for field in fields_of(type(value)):
@@ -36,27 +36,27 @@ def to_theirs(value: Any, theirs: Any, version: int) -> Any:
             continue
         match field.mark.wire:
             case ArrayOf(StructOf()) if ours is not None:
-                inner = theirs.fields[field.name].data_class
-                fields[field.name] = [to_theirs(item, inner, version) for item in ours]
+                inner = their_struct.fields[field.name].data_class
+                fields[field.name] = [to_kafka_python(item, inner, version) for item in ours]
             case ArrayOf() if ours is not None:
                 fields[field.name] = list(ours)
             case StructOf() if ours is not None:
-                inner = theirs.fields[field.name].data_class
-                fields[field.name] = to_theirs(ours, inner, version)
+                inner = their_struct.fields[field.name].data_class
+                fields[field.name] = to_kafka_python(ours, inner, version)
             case Wire(name="uuid"):
                 fields[field.name] = ours if ours.int else None  # To them, None is the zero id.
             case _:
                 fields[field.name] = ours
-    return theirs(version=version, **fields)
+    return their_struct(version=version, **fields)
 
 
-def to_ours(theirs: Any, cls: Any, version: int) -> Any:
+def to_ours(their_value: Any, cls: Any, version: int) -> Any:
     """Their object as one of our classes."""
     fields: dict[str, object] = {}
     for field in fields_of(cls):
         if not field.mark.in_version(version):
             continue
-        value = getattr(theirs, field.name)
+        value = getattr(their_value, field.name)
         match field.mark.wire:
             case ArrayOf(StructOf(inner)) if value is not None:
                 fields[field.name] = tuple(to_ours(item, inner, version) for item in value)
@@ -76,15 +76,15 @@ def test_both_write_the_same_bytes_and_read_each_other(cls: type[Message], versi
     random = Random(f"{cls.__name__} {version}")
     messages = [sample(cls, version, random) for _ in range(8)]
     messages += [cls(), every_array_long(cls, version, random)]
-    theirs = their_class(cls.__name__)
+    their_struct = their_class(cls.__name__)
     flexible = layout(cls, version).flexible
     wire = {"version": version, "compact": flexible, "tagged": flexible}
 
     for message in messages:
-        their_bytes = theirs.encode(to_theirs(message, theirs, version), **wire)
+        their_bytes = their_struct.encode(to_kafka_python(message, their_struct, version), **wire)
 
         assert writer(cls, version)(message) == their_bytes
         assert reader(cls, version)(their_bytes, 0, len(their_bytes)) == message
 
-        decoded = theirs.decode(io.BytesIO(their_bytes), data_class=theirs, **wire)
+        decoded = their_struct.decode(io.BytesIO(their_bytes), data_class=their_struct, **wire)
         assert to_ours(decoded, cls, version) == message

@@ -39,14 +39,19 @@ def test_what_another_codec_writes_is_the_same(version: int) -> None:
         subscription = sample(ConsumerProtocolSubscription, version, random)
         assignment = sample(ConsumerProtocolAssignment, version, random)
 
-        assert write_subscription(subscription, version) == theirs(subscription, version)
-        assert write_assignment(assignment, version) == theirs(assignment, version)
-        assert read_subscription(theirs(subscription, version)) == subscription
-        assert read_assignment(theirs(assignment, version)) == assignment
-        assert read_subscription_topics(theirs(subscription, version)) == subscription.topics
+        assert write_subscription(subscription, version) == write_with_kafka_python(
+            subscription, version
+        )
+        assert write_assignment(assignment, version) == write_with_kafka_python(assignment, version)
+        assert read_subscription(write_with_kafka_python(subscription, version)) == subscription
+        assert read_assignment(write_with_kafka_python(assignment, version)) == assignment
+        assert (
+            read_subscription_topics(write_with_kafka_python(subscription, version))
+            == subscription.topics
+        )
 
 
-def theirs(value: Any, version: int) -> bytes:
+def write_with_kafka_python(value: Any, version: int) -> bytes:
     cls = their_class(type(value).__name__)
     body: bytes = cls.encode(to_theirs(value, cls, version), version=version)
     return version.to_bytes(2, "big") + body

@@ -53,7 +53,8 @@ class Checkers:
         self._listed: dict[Generation, frozenset[str]] = {}
         self._leaders: dict[Generation, str] = {}
         self._owners: dict[Generation, dict[int, str]] = defaultdict(dict)
-        self.told: dict[GroupId, GenerationId] = {}  # the newest that a client heard of
+        # The newest generation of each group in an answer to a client.
+        self.answered_generations: dict[GroupId, GenerationId] = {}
         self.generations: set[Generation] = set()  # all that clients heard of
         self._cleaned: set[Generation] = set()  # all that a log had when it was cleaned
         self._in_memory: dict[GroupId, GenerationId] = {}
@@ -152,11 +153,11 @@ class Checkers:
             # It took part in what began the generation. As in Kafka an answer that is merely given
             # again does not prolong the session.
             self._hear(member_id, token.handled_ms)
-        newest = self.told.get(request.group_id, GenerationId(0))
+        newest = self.answered_generations.get(request.group_id, GenerationId(0))
         self._demand(response.generation_id >= newest, f"{generation} after {newest} was told")
         if not node.settings.generation_records:
             return  # as in Kafka, a generation that nobody has synced may be given out again
-        self.told[request.group_id] = response.generation_id
+        self.answered_generations[request.group_id] = response.generation_id
         self.generations.add(generation)
         listed = frozenset(m.group_instance_id or m.member_id for m in response.members)
         if listed:
@@ -178,8 +179,8 @@ class Checkers:
         # As in Kafka it does not prolong the session: only the answer to a parked one does.
         self._accepted(token)
         generation = (request.group_id, request.generation_id)
-        newest = self.told.get(request.group_id, GenerationId(0))
-        self.told[request.group_id] = max(newest, request.generation_id)
+        newest = self.answered_generations.get(request.group_id, GenerationId(0))
+        self.answered_generations[request.group_id] = max(newest, request.generation_id)
         if not response.assignment:
             return
         assigned_in, partitions = decode_assignment(response.assignment)
@@ -266,7 +267,7 @@ class Checkers:
         """A log is about to lose what newer records have replaced."""
         self._cleaned.update(stored_generations(node, partition))
 
-    def look(self, node: Node | None) -> None:
+    def check_step(self, node: Node | None) -> None:
         """After each step: one group at a time, all of them within a few steps."""
         if node is None or not node.alive:
             return
@@ -286,16 +287,16 @@ class Checkers:
         self._turn += 1
         view = groups[self._turn % len(groups)]
         assert isinstance(view, ClassicGroup)
-        self._look_at(view)
+        self._check_group(view)
         if self._turn % 8 == 0:
             for purgatory in node.coordinator.purgatories():
                 purgatory.check()
 
-    def look_at_everything(self, node: Node) -> None:
+    def check_all(self, node: Node) -> None:
         check_history(node, self.generations, self._cleaned)
         for view in node.coordinator.groups():
             assert isinstance(view, ClassicGroup)
-            self._look_at(view)
+            self._check_group(view)
         for purgatory in node.coordinator.purgatories():
             purgatory.check()
         for (group_id, partition), committed in self.registers.items():
@@ -304,10 +305,12 @@ class Checkers:
             found = offsets.get(partition)
             committed.judge(-1 if found is None else found.committed_offset)
 
-    def _look_at(self, group: ClassicGroup) -> None:
+    def _check_group(self, group: ClassicGroup) -> None:
         group.check()
         assert not group.lock.held
-        before = self._in_memory.get(group.group_id, self.told.get(group.group_id, 0))
+        before = self._in_memory.get(
+            group.group_id, self.answered_generations.get(group.group_id, 0)
+        )
         self._demand(
             group.generation_id >= before,
             f"generation {group.generation_id} of {group.group_id} follows {before}",

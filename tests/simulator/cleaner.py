@@ -68,7 +68,7 @@ class Cleaner:
         self._uncleanable: set[PartitionLog] = set()
 
     def start(self) -> None:
-        self._soon(self._every_ms, self._look)
+        self._soon(self._every_ms, self._clean_one)
 
     def _maybe_lose_power(self, chance: float) -> None:
         """In the midst of what comes now, or soon after it."""
@@ -79,8 +79,8 @@ class Cleaner:
     def _soon(self, mean_ms: float, action: Action) -> None:
         self._node.later(int(self._dice.expovariate(1 / mean_ms)), partial(action))
 
-    def _look(self) -> None:
-        self._soon(self._every_ms, self._look)
+    def _clean_one(self) -> None:
+        self._soon(self._every_ms, self._clean_one)
         node = self._node
         partition = self._dice.randrange(node.settings.offsets_topic_num_partitions)
         log = node.logs.log(partition)
@@ -100,7 +100,7 @@ class Cleaner:
         try:
             result = run_pass(node.disk, job)
         except OSError as failure:
-            node.sim.tell(f"a pass of the cleaner fails: {failure}")
+            node.sim.log_event(f"a pass of the cleaner fails: {failure}")
             self._sweep(log)
             return
         self._is_busy = True
@@ -117,14 +117,14 @@ class Cleaner:
             offsets[log.topic_partition] = result.end_offset
             write_clean_offsets(node.disk, node.store.path, offsets)
         except SwapRefused as refused:
-            node.sim.tell(f"no swap: {refused}")
+            node.sim.log_event(f"no swap: {refused}")
             self._sweep(log)
         except OSError as failure:
-            node.sim.tell(f"a swap fails: {failure}")
+            node.sim.log_event(f"a swap fails: {failure}")
             self._uncleanable.add(log)
         else:
             self.swaps += 1
-            node.sim.tell(f"{log.path} is clean up to {result.end_offset}")
+            node.sim.log_event(f"{log.path} is clean up to {result.end_offset}")
             self._soon(500, partial(self._remove, log, replaced))
 
     def _remove(self, log: PartitionLog, replaced: Sequence[str]) -> None:

@@ -173,7 +173,7 @@ class Member(Client):
         self.member_id = UNKNOWN_MEMBER_ID
         self.generation_id = NO_GENERATION
         self.owned: frozenset[int] = frozenset()
-        self.settled = False
+        self.is_assigned = False
         self.fenced = False
         self.mischief = mischief
         self._commits = commits
@@ -187,7 +187,7 @@ class Member(Client):
     # ------------------------------------------------------------ join and sync
 
     def join(self) -> None:
-        self.settled = False
+        self.is_assigned = False
         subscription = b"topics %d" % self._topics_version
         request = JoinGroupRequest(
             self.group_id,
@@ -245,7 +245,7 @@ class Member(Client):
         _, self.owned = (
             decode_assignment(answer.assignment) if answer.assignment else (0, frozenset())
         )
-        self.settled = True
+        self.is_assigned = True
         self.wake(self._pause_ms(), self.live)
 
     # ------------------------------------------------------------ the life of a member
@@ -303,7 +303,7 @@ class Member(Client):
                 self.member_id = UNKNOWN_MEMBER_ID
                 self.owned = frozenset()
                 self.join()
-            case ErrorCode.REBALANCE_IN_PROGRESS if self.settled and self._lingers():
+            case ErrorCode.REBALANCE_IN_PROGRESS if self.is_assigned and self._lingers():
                 self.wake(self._pause_ms(), self.live)
             case ErrorCode.REBALANCE_IN_PROGRESS | ErrorCode.ILLEGAL_GENERATION:
                 if not self._misbehaves():
@@ -332,22 +332,22 @@ class Member(Client):
             return False
         match self.sim.dice.randrange(5):
             case 0:
-                self.sim.tell(f"{self.name} vanishes")
+                self.sim.log_event(f"{self.name} vanishes")
                 self.vanish()
             case 1:
-                self.sim.tell(f"{self.name} leaves")
+                self.sim.log_event(f"{self.name} leaves")
                 self.leave()
             case 2:
                 self._topics_version += 1
                 self.join()
             case _:
                 stall_ms = self.sim.between(100, 2 * self.session_ms)
-                self.sim.tell(f"{self.name} stalls for {stall_ms} ms")
+                self.sim.log_event(f"{self.name} stalls for {stall_ms} ms")
                 self.wake(stall_ms, self._go_on)
         return True
 
     def _go_on(self) -> None:
-        if self.settled:
+        if self.is_assigned:
             self.live()
         elif self.member_id and self.generation_id != NO_GENERATION and self.sim.happens(0.5):
             self.sync()
@@ -442,12 +442,12 @@ class Pipeliner(Client):
         if self.sim.happens(0.2):
             self.ends += 1
             connection.end()
-        self.wake(ANSWER_WITHIN_MS, self._look)
+        self.wake(ANSWER_WITHIN_MS, self._check_connection)
 
-    def _look(self) -> None:
+    def _check_connection(self) -> None:
         """Patient while the connection stands; once it is cut, start over."""
         if self._connection is not None and self._connection.open:
-            self.wake(ANSWER_WITHIN_MS, self._look)
+            self.wake(ANSWER_WITHIN_MS, self._check_connection)
         else:
             self.begin()
 

@@ -90,12 +90,12 @@ class Operator:
         try:
             node.start()
         except PowerCut:
-            self.sim.tell("the power goes during a start")
+            self.sim.log_event("the power goes during a start")
             node.die()
             self._after_power_cut()
             return
         except OSError as failure:
-            self.sim.tell(f"a start fails: {failure}")
+            self.sim.log_event(f"a start fails: {failure}")
             node.die()
             self._start_later()
             return
@@ -118,7 +118,7 @@ class Operator:
         node = self.node
         assert node is not None
         if self._starts_later:
-            self.sim.tell("the node is down")
+            self.sim.log_event("the node is down")
         elif not node.alive:
             self._after_power_cut()  # in the middle of a write
         elif node.journal_failed and node.journal.is_full:
@@ -132,7 +132,7 @@ class Operator:
 
     def begin(self, weather: Weather) -> None:
         self.weather = weather
-        self.sim.tell(f"weather: {weather}")
+        self.sim.log_event(f"weather: {weather}")
         if weather.kinds:
             self.sim.after(self.sim.around(weather.mean_ms), self._strike)
 
@@ -141,13 +141,13 @@ class Operator:
             return
         kind = self.sim.dice.choice(self.weather.kinds)
         if self.node is not None and self.node.alive:
-            self.sim.tell(f"fault: {kind}")
+            self.sim.log_event(f"fault: {kind}")
             self._faults[kind](self.node)
         self.sim.after(self.sim.around(self.weather.mean_ms), self._strike)
 
     def heal(self) -> None:
         """No more faults; what they left behind is for the node and its clients to get over."""
-        self.sim.tell("healing")
+        self.sim.log_event("healing")
         self.healing = True
         self.network.slowness = 1.0
         self.disk.room = None

@@ -28,9 +28,9 @@ Generation = tuple[GroupId, GenerationId]
 
 
 def check_history(
-    node: Node, told: Collection[Generation], cleaned: Collection[Generation]
+    node: Node, answered: Collection[Generation], cleaned: Collection[Generation]
 ) -> None:
-    """`told`: the generations that clients got; `cleaned`: those that were stored when
+    """`answered`: the generations that clients got; `cleaned`: those that were stored when
     the cleaner came. Raises Broken."""
     events = list(_events(node))
     assigned = Counter(
@@ -51,7 +51,7 @@ def check_history(
     # Without records of generations a number may be given twice, as with Kafka.
     once = set(rebalances.values()) <= {1} or not node.settings.generation_records
     _demand(once, f"two rebalances for one generation: {rebalances}")
-    missed = [generation for generation in told if generation not in rebalances]
+    missed = [generation for generation in answered if generation not in rebalances]
     _demand(not missed, f"no rebalance led to {missed}")
 
 

@@ -155,7 +155,7 @@ class Node:
             self._begin_load(partition)
         self._snapshots_later()
         self.cleaner.start()
-        self.sim.tell(f"node {self.incarnation} starts")
+        self.sim.log_event(f"node {self.incarnation} starts")
 
     def _open_history(self) -> HistoryLog:
         if self.store.partition_log(HISTORY) is None:
@@ -175,7 +175,9 @@ class Node:
         snapshot, ignored = self.logs.snapshot(partition)
         if snapshot is not None:
             self.snapshots_used += 1
-        self.sim.tell(f"partition {partition} begins with {snapshot and snapshot.path} {ignored}")
+        self.sim.log_event(
+            f"partition {partition} begins with {snapshot and snapshot.path} {ignored}"
+        )
         tail = Tail(view, snapshot)
         self.coordinator.load_from(partition, tail.load_start)
         records: list[StoredRecord] = []
@@ -225,10 +227,10 @@ class Node:
         try:
             result = take_snapshot(self.disk, arguments)
         except (OSError, SnapshotAbandoned) as failure:
-            self.sim.tell(f"no snapshot of partition {partition}: {failure}")
+            self.sim.log_event(f"no snapshot of partition {partition}: {failure}")
         else:
             self.snapshots_taken += 1
-            self.sim.tell(f"a snapshot of partition {partition}: {result}")
+            self.sim.log_event(f"a snapshot of partition {partition}: {result}")
 
     @property
     def healthy(self) -> bool:
@@ -268,7 +270,7 @@ class Node:
         try:
             action()
         except PowerCut:
-            self.sim.tell("the power goes in the middle of a write")
+            self.sim.log_event("the power goes in the middle of a write")
             self.die()
             return
         self._arrange()
@@ -318,7 +320,7 @@ class Node:
             self.coordinator.on_stored(topic_partition.partition, position, self.now)
 
     def _failed(self, failure: Exception) -> None:
-        self.sim.tell(f"the journal fails: {failure}")
+        self.sim.log_event(f"the journal fails: {failure}")
         assert isinstance(failure, OSError), failure
         self.later(self.sim.between(0, 2), partial(self._heard_failure))
 
@@ -332,18 +334,18 @@ class Node:
                 self._begin_load(partition)
         self.journal.failure_delivered()
         if self.journal.is_full:
-            self._look_for_room_later()
+            self._check_for_room_later()
 
-    def _look_for_room_later(self) -> None:
-        self.later(self.sim.around(1_000), partial(self._look_for_room))
+    def _check_for_room_later(self) -> None:
+        self.later(self.sim.around(1_000), partial(self._check_for_room))
 
-    def _look_for_room(self) -> None:
+    def _check_for_room(self) -> None:
         """In the daemon the flusher does."""
         if self.journal.is_full and not self.journal.try_reopen():
-            self._look_for_room_later()
+            self._check_for_room_later()
 
     def _reopened(self) -> None:
-        self.sim.tell("the disk has room again")
+        self.sim.log_event("the disk has room again")
         self.reopenings += 1
         self.later(self.sim.between(0, 2), partial(self._heard_reopening))
 
@@ -365,7 +367,7 @@ class Node:
 
     def freeze(self, for_ms: int) -> None:
         """SIGSTOP: afterwards what came meanwhile is read before any deadline is looked at."""
-        self.sim.tell(f"the node stands still for {for_ms} ms")
+        self.sim.log_event(f"the node stands still for {for_ms} ms")
         self._frozen_until_ms = max(self._frozen_until_ms, self.sim.now_ms + for_ms)
 
     def die(self) -> None:

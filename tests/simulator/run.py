@@ -56,7 +56,7 @@ class Run:
         self._names = 0
         self._healed_ms = 0
         self._calm_since: int | None = None
-        self.sim.check = lambda: self.checkers.look(self.operator.node)
+        self.sim.check = lambda: self.checkers.check_step(self.operator.node)
 
     def _settings(self) -> GroupSettings:
         dice = self.sim.dice
@@ -160,7 +160,7 @@ class Run:
                 f"seed {self.sim.seed}: {illness}, {HEALED_WITHIN_MS} ms after the healing"
             )
         assert self.operator.node is not None
-        self.checkers.look_at_everything(self.operator.node)
+        self.checkers.check_all(self.operator.node)
 
     def _is_well(self) -> bool:
         """Well for some seconds on end: what was asked before that has been answered."""
@@ -208,7 +208,7 @@ class Run:
         if {member.member_id for member in alive} != set(group.members):
             return f"{group_id} has other members than those alive"
         for member in alive:
-            if not member.settled or member.generation_id != group.generation_id:
+            if not member.is_assigned or member.generation_id != group.generation_id:
                 return f"{member.name} is not settled in {group_id}"
         owned = sorted(partition for member in alive for partition in member.owned)
         if alive and owned != list(range(PARTITIONS)):

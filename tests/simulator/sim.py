@@ -64,7 +64,7 @@ class Sim:
             )
             raise
 
-    def tell(self, line: str) -> None:
+    def log_event(self, line: str) -> None:
         """Remember what happened, for the case that it leads to a failure."""
         self._story.append(f"{self.now_ms:>8} {line}")
 

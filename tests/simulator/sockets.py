@@ -150,7 +150,7 @@ class Socket:
         self._is_paused = False
         self._is_reading = True
         self._unread = bytearray()  # in the kernel, while nobody reads
-        self._end_has_come = self._end_is_told = False
+        self._end_has_come = self._end_is_reported = False
         self._closing = self._lost = False
         self.is_unreachable = False  # by what is still on its way
         self._connection = ServerConnection(server, cast("Bound", None))
@@ -176,9 +176,9 @@ class Socket:
             data = bytes(self._unread)
             self._unread.clear()
             self._connection.data_received(data)
-        if self._end_has_come and self._is_reading and not self._end_is_told:
+        if self._end_has_come and self._is_reading and not self._end_is_reported:
             self._is_reading = False
-            self._end_is_told = True
+            self._end_is_reported = True
             if not self._connection.eof_received():
                 self.close()
 
@@ -225,7 +225,7 @@ class Socket:
         self._is_reading = False
 
     def resume_reading(self) -> None:
-        assert not self._end_is_told, "reading goes on behind the end"
+        assert not self._end_is_reported, "reading goes on behind the end"
         self._is_reading = True
         self._node.later(0, partial(self._read))
 

@@ -96,7 +96,7 @@ def an_older_generation_may_commit(patch: Patch) -> None:
     patch.setattr(ClassicGroup, "validate_offset_commit", forgiving)
 
 
-def the_look_back_after_the_store_is_skipped(patch: Patch) -> None:
+def the_check_after_the_store_is_skipped(patch: Patch) -> None:
     """The assignment takes effect though a rebalance has begun while it was being stored."""
     patch.setattr(assignment_stored, "_still_wanted", lambda group, generation_id: True)
 
@@ -150,7 +150,7 @@ def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:
     patch.setattr(log_loader, "complete_swaps", forget)
 
 
-def the_history_is_parted_from_its_records(patch: Patch) -> None:
+def the_history_is_separated_from_its_records(patch: Patch) -> None:
     """What a turn appends is queued piece by piece, and a flush takes one piece."""
 
     def take(self: Journal) -> list[Entry]:
@@ -192,12 +192,12 @@ def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
         an_old_timer_is_not_cancelled,
         an_older_generation_is_accepted,
         an_older_generation_may_commit,
-        the_look_back_after_the_store_is_skipped,
+        the_check_after_the_store_is_skipped,
         a_timer_of_an_older_generation_is_honoured,
         recovery_drops_the_last_group,
         a_snapshot_claims_a_record_that_it_lacks,
         a_swap_that_was_cut_off_is_not_completed,
-        the_history_is_parted_from_its_records,
+        the_history_is_separated_from_its_records,
         a_rebalance_is_forgotten_by_its_history,
     ],
 )

@@ -36,7 +36,7 @@ def test_the_same_seed_replays_the_same_events() -> None:
     first, second = simulate(7, 500), simulate(7, 500)
     assert first.sim.now_ms == second.sim.now_ms
     assert first.sim.steps == second.sim.steps
-    assert first.checkers.told == second.checkers.told
+    assert first.checkers.answered_generations == second.checkers.answered_generations
     assert first.operator.incarnations == second.operator.incarnations
 
 

@@ -128,7 +128,7 @@ class TopicWorld:
             try:
                 action()
             except PowerCut:
-                self._tell("... crashed")
+                self._log_event("... crashed")
                 self._restart("power" if self.is_fragile else self._some_crash())
             self.disk.cut_power_at = None
             self._maybe = None
@@ -152,7 +152,7 @@ class TopicWorld:
             (self._die, 3),
         )
 
-    def _tell(self, words: str) -> None:
+    def _log_event(self, words: str) -> None:
         self.story.append(words)
         kind = words.split(maxsplit=1)[0]
         self.happened[kind] += 1
@@ -172,7 +172,7 @@ class TopicWorld:
             count,
             {**SMALL, **self.dice.choice(CONFIGS)},
         )
-        self._tell(f"create {name} with {count}")
+        self._log_event(f"create {name} with {count}")
         made = Expected(topic.topic_id, [Kept() for _ in range(count)])
         self._maybe = (name, made)
         run_now(self.registry.create([topic]))
@@ -182,7 +182,7 @@ class TopicWorld:
         if not self.topics:
             return
         name = self.dice.choice(sorted(self.topics))
-        self._tell(f"delete {name}")
+        self._log_event(f"delete {name}")
         self._maybe = (name, None)
         gone = self.topics[name].topic_id
         # A folder on the shelf is deleted with its topic.
@@ -195,7 +195,7 @@ class TopicWorld:
         before = set(self.topics)
         self._delete()
         for name in before - set(self.topics):
-            self._tell(f"recreated {name}")
+            self._log_event(f"recreated {name}")
             self._create_as(name)
 
     def _grow(self) -> None:
@@ -204,7 +204,7 @@ class TopicWorld:
         name = self.dice.choice(sorted(self.topics))
         expected = self.topics[name]
         more: list[Kept | None] = [Kept() for _ in range(self.dice.randint(1, 2))]
-        self._tell(f"grow {name} by {len(more)}")
+        self._log_event(f"grow {name} by {len(more)}")
         grown = Expected(expected.topic_id, [*expected.partitions, *more])
         self._maybe = (name, grown)
         run_now(self.registry.add_partitions(self._topic(name), len(grown.partitions)))
@@ -216,7 +216,7 @@ class TopicWorld:
         return topic
 
     def _give_producer_ids(self) -> None:
-        self._tell("give producer ids")
+        self._log_event("give producer ids")
         first = run_now(self.registry.reserve_producer_ids(1_000))
         assert first >= self.producer_ids_to, f"{first} was given out, {self.producer_ids_to}"
         self.producer_ids_to = first + 1_000
@@ -251,7 +251,7 @@ class TopicWorld:
             producer_id = -1
             if self.producer_ids_to and self.dice.random() < 0.3:
                 producer_id = self.dice.randrange(self.producer_ids_to)
-            self._tell(f"produce {key.topic}-{key.partition} {batch[0].offset}+{len(batch)}")
+            self._log_event(f"produce {key.topic}-{key.partition} {batch[0].offset}+{len(batch)}")
             kept.doubted = [batch]
             first = log.append(encoded(batch, producer_id), self.now_ms)
             assert first == batch[0].offset
@@ -265,7 +265,7 @@ class TopicWorld:
         kept, log = self.offsets[partition], self.journaled[partition]
         for _ in range(self.dice.randint(1, 4)):
             batch = self._batch(log.end_position)
-            self._tell(f"commit {partition} {batch[0].offset}+{len(batch)}")
+            self._log_event(f"commit {partition} {batch[0].offset}+{len(batch)}")
             kept.doubted.append(batch)
             log.append([Record(record.key, record.value) for record in batch], self.now_ms)
         assert self.journal.pump()
@@ -280,7 +280,7 @@ class TopicWorld:
     def _flush(self) -> None:
         if (found := self._some_log()) is not None:
             key, log, kept = found
-            self._tell(f"flush {key.topic}-{key.partition} to {kept.end}")
+            self._log_event(f"flush {key.topic}-{key.partition} to {kept.end}")
             log.flush()
             kept.durable_to = kept.end
 
@@ -299,7 +299,7 @@ class TopicWorld:
         if settings.cleanup_delete and settings.retention_bytes >= 0:
             by_size = latest_start_by_size(log, settings.retention_bytes)
             kept.start = max(kept.start, by_size)
-        self._tell(f"retain {key.topic}-{key.partition} up to {kept.start}")
+        self._log_event(f"retain {key.topic}-{key.partition} up to {kept.start}")
         log.enforce_retention(self.now_ms)
         taken = [offset for offset in kept.records if kept.start <= offset < log.log_start_offset]
         assert not taken, f"retention took {taken}, it may go up to {kept.start}"
@@ -312,7 +312,7 @@ class TopicWorld:
         if not kept.end:
             return
         offset = self.dice.randint(0, kept.end)
-        self._tell(f"delete-before {key.topic}-{key.partition} {offset}")
+        self._log_event(f"delete-before {key.topic}-{key.partition} {offset}")
         kept.start = max(kept.start, offset)
         assert log.delete_before(offset) >= offset
 
@@ -327,7 +327,7 @@ class TopicWorld:
         key, log, kept = self.dice.choice(compacted)
         if self.dice.random() < 0.5 and log.segments[-1].size and key.topic != OFFSETS_TOPIC:
             log.roll()
-        self._tell(f"clean {key.topic}-{key.partition}")
+        self._log_event(f"clean {key.topic}-{key.partition}")
         log.sync_sealed()
         # A tombstone in there may go with what it deleted: no power failure brings that back.
         kept.durable_to = max(kept.durable_to, log.segments[-1].base_offset)
@@ -347,7 +347,7 @@ class TopicWorld:
         remove_deleted(self.disk, log, replaced)
 
     def _checkpoint(self) -> None:
-        self._tell("checkpoint")
+        self._log_event("checkpoint")
         for _, log, _ in self._all_logs():
             log.sync_sealed()
         self.journal.checkpointer.run()
@@ -366,7 +366,7 @@ class TopicWorld:
     # --- ends and starts -----------------------------------------------------------------------
 
     def _stop_and_start(self) -> None:
-        self._tell("stop")
+        self._log_event("stop")
         assert self.journal.close()
         assert self.store.close() == []
         for _, _, kept in self._all_logs():
@@ -381,7 +381,7 @@ class TopicWorld:
         return self.dice.choice(("kill", "power"))
 
     def _restart(self, crash: Crash) -> None:
-        self._tell(crash)
+        self._log_event(crash)
         self._crash(crash)
         if crash == "kill":
             self._between_starts()
@@ -398,7 +398,7 @@ class TopicWorld:
                 self._start()
             except PowerCut:
                 crash = self._some_crash()
-                self._tell(f"{crash} in the start")
+                self._log_event(f"{crash} in the start")
                 power_lost = power_lost or crash == "power"
                 self._crash(crash)
         self.disk.cut_power_at = None
@@ -411,7 +411,7 @@ class TopicWorld:
         except Corrupt as damage:
             if not self._missing_allowed:
                 raise
-            self._tell(f"refused {damage}")
+            self._log_event(f"refused {damage}")
             self._open(repair=True)
 
     def _open(self, *, repair: bool) -> None:
@@ -471,10 +471,10 @@ class TopicWorld:
 
     def _lose_a_file(self) -> None:
         name = self.dice.choice(LOSABLE)
-        if name == CATALOG and not self._folders_tell_all():
+        if name == CATALOG and not self._folders_have_all():
             return
         if self.disk.exists(f"{DATA}/{name}"):
-            self._tell(f"lose {name}")
+            self._log_event(f"lose {name}")
             if name == CATALOG:
                 self.happened["lose-catalog"] += 1
                 # A new topic's id is durable there alone, until its first flush.
@@ -482,7 +482,7 @@ class TopicWorld:
             self.disk.remove(f"{DATA}/{name}")
             self.disk.sync_dir(DATA)
 
-    def _folders_tell_all(self) -> bool:
+    def _folders_have_all(self) -> bool:
         """Could the topics be made of the folders? Not one that is half made, or half away."""
         partitions = [kept for topic in self.topics.values() for kept in topic.partitions]
         if self.happened["lose-catalog"]:
@@ -501,7 +501,7 @@ class TopicWorld:
         path = f"{DATA}/{name}-{index}"
         if kept is None or not self.disk.exists(path) or self._is_in_doubt(name):
             return
-        self._tell(f"move-out {name}-{index}")
+        self._log_event(f"move-out {name}-{index}")
         files = {name: read_file(self.disk, f"{path}/{name}") for name in self.disk.listdir(path)}
         # Of two folders of one partition, one that began while the other was away, only the newer
         # may come back: the older one ends below the recovery point, and is offline, as it should.
@@ -543,7 +543,7 @@ class TopicWorld:
     def _put_in(self, folder: Folder) -> None:
         path = f"{DATA}/{folder.topic}-{folder.index}"
         self.producer_ids_to = max(self.producer_ids_to, folder.producer_ids_to)
-        self._tell(f"move-in {folder.topic}-{folder.index} up to {folder.kept.end}")
+        self._log_event(f"move-in {folder.topic}-{folder.index} up to {folder.kept.end}")
         self.disk.make_dir(path)
         for name, content in folder.files.items():
             self._write_file(f"{path}/{name}", content)
@@ -586,7 +586,7 @@ class TopicWorld:
     # --- the one rule --------------------------------------------------------------------------
 
     def _check(self, *, power_lost: bool) -> None:
-        self._settle_doubt()
+        self._resolve_doubt()
         for name, expected in self.topics.items():
             topic = self.registry.by_name(TopicName(name))
             assert topic is not None, f"{name} is gone"
@@ -603,7 +603,7 @@ class TopicWorld:
             log = self.store.partitions()[TopicPartition(OFFSETS_TOPIC, index)]
             self._checked(log, kept, power_lost=power_lost)
 
-    def _settle_doubt(self) -> None:
+    def _resolve_doubt(self) -> None:
         """Which of the two it was: the change is there as a whole or not at all."""
         if self._maybe is None:
             return

@@ -97,15 +97,15 @@ def test_a_log_says_the_same_before_and_after_it_was_cleaned(some: list[Step], c
             if what == "tombstone":
                 record = offset_tombstone("g", "t", place)
             partition.append(encode_batch([record], end, NOW_MS))
-    before, pending = told_by(partition)
+    before, pending = state_of(partition)
     if partition.end > rolled_at:
         partition.roll()
     for number in range(cleans):
         partition.clean(at=NOW_MS + number * 2_000)
-    assert told_by(partition) == (before, pending)
+    assert state_of(partition) == (before, pending)
 
 
-def told_by(partition: Partition) -> tuple[dict, list]:
+def state_of(partition: Partition) -> tuple[dict, list]:
     found, tally = Contents(), SourceStats("log", "rollcall")
     read_logs([partition.log], found, tally)
     return shown(found), sorted(tally.transactions.pending)

@@ -49,7 +49,7 @@ def with_offsets(offset: int, at_ms: int, **groups: range) -> Contents:
     return made
 
 
-def told(source: Contents, target: Contents, rule: Rule) -> list[HistoryEntry]:
+def entries_of_import(source: Contents, target: Contents, rule: Rule) -> list[HistoryEntry]:
     return list(events_of(make_plan(source, target, Terms(rule, NOW_MS)), NOW_MS, TOOL))
 
 
@@ -58,7 +58,7 @@ def told(source: Contents, target: Contents, rule: Rule) -> list[HistoryEntry]:
 
 def test_a_new_group_is_made_and_its_offsets_come_from_nowhere() -> None:
     source = with_offsets(5, 10, a=range(2))
-    assert told(source, Contents(), Rule.REFUSE) == [
+    assert entries_of_import(source, Contents(), Rule.REFUSE) == [
         GroupCreatedEntry("a", NOW_MS, simple=True),
         moved("a", ("t", 0, None, 5), ("t", 1, None, 5)),
     ]
@@ -69,24 +69,26 @@ def test_a_merge_records_only_what_was_older() -> None:
     target = with_offsets(5, 30, a=range(1)).group(GroupId("a"))
     there = with_offsets(4, 10, a=range(2))
     there.groups[GroupId("a")].offsets.update(target.offsets)
-    assert told(source, there, Rule.MERGE) == [moved("a", ("t", 1, 4, 9), ("t", 2, None, 9))]
+    assert entries_of_import(source, there, Rule.MERGE) == [
+        moved("a", ("t", 1, 4, 9), ("t", 2, None, 9))
+    ]
 
 
 def test_an_overwrite_records_what_is_gone_too() -> None:
     source = with_offsets(9, 20, a=range(1))
-    assert told(source, with_offsets(5, 30, a=range(2), b=range(1)), Rule.OVERWRITE) == [
-        moved("a", ("t", 1, 5, None), ("t", 0, 5, 9))
-    ]
+    assert entries_of_import(
+        source, with_offsets(5, 30, a=range(2), b=range(1)), Rule.OVERWRITE
+    ) == [moved("a", ("t", 1, 5, None), ("t", 0, 5, 9))]
 
 
 def test_a_repeated_import_records_nothing() -> None:
     source = with_offsets(9, 20, a=range(4))
-    assert told(source, with_offsets(9, 20, a=range(4)), Rule.OVERWRITE) == []
+    assert entries_of_import(source, with_offsets(9, 20, a=range(4)), Rule.OVERWRITE) == []
 
 
 def test_many_partitions_are_several_events() -> None:
     most = RecordLimits().offsets
-    events = told(with_offsets(9, 20, a=range(most + 1)), Contents(), Rule.MERGE)
+    events = entries_of_import(with_offsets(9, 20, a=range(most + 1)), Contents(), Rule.MERGE)
     assert [len(event.changes) for event in events if isinstance(event, OffsetsMovedEntry)] == [
         most,
         1,

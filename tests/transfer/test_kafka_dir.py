@@ -156,9 +156,9 @@ def test_values_keep_all_but_a_foreign_topic_id(kafka: Path) -> None:
     export(kafka, source())
     found, _ = read(kafka)
     offsets = found.groups["group-7"].offsets
-    mine, foreign = offsets["orders", 7][0], offsets["other", 0][0]
-    assert (mine.leader_epoch, mine.metadata, mine.committed_at_ms) == (3, "m", NOW_MS - 7)
-    assert mine.topic_id == ORDERS_ID
+    own, foreign = offsets["orders", 7][0], offsets["other", 0][0]
+    assert (own.leader_epoch, own.metadata, own.committed_at_ms) == (3, "m", NOW_MS - 7)
+    assert own.topic_id == ORDERS_ID
     assert foreign.topic_id.int == 0
 
 

@@ -10,7 +10,7 @@ from tests.broker.history_log.test_damaged_history import TOPIC, commit
 from tests.broker.node import Node
 
 
-async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:
+async def moves_of_g(node: Node) -> list[tuple[int | None, int | None, int | None]]:
     """Newest first: the event's offset, its count, and where it moved the partition to."""
     assert node.daemon.history is not None
     view = HistoryView(node.daemon.history, node.daemon.coordinator, node.daemon.clock)
@@ -32,14 +32,14 @@ async def test_steady_commits_are_shown_before_they_are_written_and_written_at_a
             await commit(client, n)
         client.close()
         await node.daemon.lag.round()  # nothing is due yet
-        (gathered, *alone) = await told(node)
-        assert gathered == (None, 20 - SEPARATE_COMMITS, 19)
+        (collected, *alone) = await moves_of_g(node)
+        assert collected == (None, 20 - SEPARATE_COMMITS, 19)
         assert [(count, new) for _, count, new in alone] == [(None, 2), (None, 1), (None, 0)]
     async with Node(tmp_path) as node:
-        offset, *rest = (await told(node))[0]
+        offset, *rest = (await moves_of_g(node))[0]
         assert offset is not None
         assert rest == [20 - SEPARATE_COMMITS, 19]
-        assert len(await told(node)) == SEPARATE_COMMITS + 1
+        assert len(await moves_of_g(node)) == SEPARATE_COMMITS + 1
 
 
 async def test_what_is_appended_after_the_journal_was_reopened_is_read(tmp_path: Path) -> None:
@@ -53,4 +53,4 @@ async def test_what_is_appended_after_the_journal_was_reopened_is_read(tmp_path:
         await commit(client, 3)
         await commit(client, 1)
         client.close()
-        assert [new for _, _, new in await told(node)] == [1, 3, 5]
+        assert [new for _, _, new in await moves_of_g(node)] == [1, 3, 5]

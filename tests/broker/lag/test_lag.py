@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from history.lag.records import decode_sample
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 StartDaemon = Callable[..., Daemon]
 
 
@@ -56,7 +56,7 @@ def lag_of(daemon: Daemon, group: str) -> dict:
 
 
 def wait_for(daemon: Daemon, group: str, fact: Callable[[dict], bool]) -> dict:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     lag: dict = {}
     while time.monotonic() < deadline:
         lag = lag_of(daemon, group)
@@ -70,7 +70,7 @@ def wait_until_written(daemon: Daemon, offset: int) -> None:
     """A commit that was seen is in a sample soon after; here it can be read."""
     reader = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "watcher"})
     reader.assign([TopicPartition("__group_lag", 0, 0)])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     seen: set[int] = set()
     while offset not in seen:
         assert time.monotonic() < deadline, f"written: {seen}"
@@ -117,7 +117,7 @@ def test_a_member_without_a_commit_has_no_lag_and_is_named(sampled: Daemon) -> N
         }
     )
     member.subscribe(["orders"])
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not member.assignment():
         assert time.monotonic() < deadline, "it is assigned nothing"
         member.poll(0.1)
@@ -159,7 +159,7 @@ def test_samples_are_records_that_any_consumer_reads(sampled: Daemon) -> None:
         }
     )
     reader.assign([TopicPartition("__group_lag", 0, 0)])
-    message = reader.poll(PATIENCE_S)
+    message = reader.poll(TIMEOUT_S)
     assert message is not None
     assert message.error() is None
     sample = decode_sample(message.key(), message.value())
@@ -176,7 +176,7 @@ def test_all_groups_the_worst_first_and_what_nobody_knows(sampled: Daemon) -> No
         commit(sampled, group, "orders", offset)
     day_s = 86_400  # the records are older; a time that is only estimated is that of their append
 
-    def is_looked_up(group: dict) -> bool:
+    def has_seconds(group: dict) -> bool:
         return group["seconds_max"] is not None and (
             group["seconds_max"] > day_s or not group["lag"]
         )
@@ -186,11 +186,11 @@ def test_all_groups_the_worst_first_and_what_nobody_knows(sampled: Daemon) -> No
         assert status == 200
         return json.loads(body)
 
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     groups: list[dict] = []
     while time.monotonic() < deadline:
         groups = answer("/api/lag")["groups"]
-        if len(groups) == 3 and all(map(is_looked_up, groups)):
+        if len(groups) == 3 and all(map(has_seconds, groups)):
             break
         time.sleep(0.05)
     assert [(group["group"], group["lag"]) for group in groups] == [("b", 90), ("c", 40), ("a", 0)]

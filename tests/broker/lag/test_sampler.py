@@ -94,7 +94,7 @@ class World:
                 }
             }
 
-    def commit_anew(self, offset: int) -> None:
+    def commit_as_recreated(self, offset: int) -> None:
         """For the topic that is there now."""
         self.commit(offset)
         assert self.topic_id is not None
@@ -176,7 +176,7 @@ async def fallen_behind(world: World) -> list[Sample]:
     """Some rounds with commits; what was written of them."""
     written = []
     for offset in (50, 60, 70):
-        world.commit_anew(offset)
+        world.commit_as_recreated(offset)
         written += await world.round()
     return written
 
@@ -187,7 +187,7 @@ async def test_a_recreated_topic_is_no_rewind() -> None:
     world.topic_id = UUID(int=2)
     for log in world.logs:
         log.high_watermark = 20
-    world.commit_anew(5)
+    world.commit_as_recreated(5)
     await world.round()
     assert world.statuses == {LagStatus.OK}
     # Nor is it one after a restart, which reads back what was written of both.
@@ -195,7 +195,7 @@ async def test_a_recreated_topic_is_no_rewind() -> None:
     again.topic_id = UUID(int=2)
     await again.sampler._restore()
     again.now_ms = world.now_ms
-    again.commit_anew(6)
+    again.commit_as_recreated(6)
     await again.round()
     window = again.sampler.book.groups["g0"].windows["t", 0]
     assert [commit.committed_offset for commit in window.commits()] == [5, 6]
@@ -206,13 +206,13 @@ async def test_a_recreated_group_is_no_rewind() -> None:
     world = World(1)
     written = await fallen_behind(world)
     world.sampler.group_deleted("g0")
-    world.commit_anew(5)
+    world.commit_as_recreated(5)
     written += await world.round()
     assert world.statuses == {LagStatus.OK}
     again = World(1, tail=written)
     await again.sampler._restore()
     again.now_ms = world.now_ms
-    again.commit_anew(6)
+    again.commit_as_recreated(6)
     await again.round()
     window = again.sampler.book.groups["g0"].windows["t", 0]
     assert [commit.committed_offset for commit in window.commits()] == [5, 6]
@@ -231,7 +231,7 @@ async def test_a_deletion_is_written_though_nothing_else_is() -> None:
 async def test_a_group_that_goes_back_is_a_rewind_all_the_same() -> None:
     world = World(1)
     await fallen_behind(world)
-    world.commit_anew(5)
+    world.commit_as_recreated(5)
     await world.round()
     assert world.statuses == {LagStatus.ERR}
 

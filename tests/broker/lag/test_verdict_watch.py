@@ -48,13 +48,13 @@ class Watched:
         topics.counts[TopicName("t")] = 4
         self.said: list[ShellEvent] = []
         self.watch = VerdictWatch(topics, limits or VerdictLimits(), groups_max, self.said.append)
-        self._told = 0
+        self._turns_heard = 0
 
     def hear(self, world: HistoryWorld) -> None:
-        for turn in world.recorded.turns[self._told :]:
+        for turn in world.recorded.turns[self._turns_heard :]:
             for event in turn:
                 self.watch.on_entry(event)
-        self._told = len(world.recorded.turns)
+        self._turns_heard = len(world.recorded.turns)
 
     def inspect(self, coordinator: GroupCoordinator, now: Now) -> None:
         """A round: nothing in it waits, so each inspection is over at once."""
@@ -91,7 +91,9 @@ def live_well(watched: Watched, world: HistoryWorld, seconds: int) -> None:
         watched.live(world, 1)
 
 
-def settle(world: HistoryWorld, members: list[str], *, newcomers: list[str]) -> list[str]:
+def stable_generation(
+    world: HistoryWorld, members: list[str], *, newcomers: list[str]
+) -> list[str]:
     """All members rejoin and are assigned; the ids of the generation."""
     asked = [world.newcomer(client_id) for client_id in newcomers]
     asked += [world.rejoin(member_id) for member_id in members]
@@ -105,14 +107,16 @@ def settle(world: HistoryWorld, members: list[str], *, newcomers: list[str]) -> 
 
 def test_a_rolling_restart_has_no_verdict() -> None:
     world, watched = HistoryWorld(), Watched()
-    members = settle(world, [], newcomers=["a", "b", "c"])
+    members = stable_generation(world, [], newcomers=["a", "b", "c"])
     live_well(watched, world, 700)
     for client_id in ("a", "b", "c"):
         leaving = next(member for member in members if member.startswith(client_id))
         world.leave("g", leaving)
-        members = settle(world, [member for member in members if member != leaving], newcomers=[])
+        members = stable_generation(
+            world, [member for member in members if member != leaving], newcomers=[]
+        )
         live_well(watched, world, 5)
-        members = settle(world, members, newcomers=[client_id])
+        members = stable_generation(world, members, newcomers=[client_id])
         live_well(watched, world, 20)
     live_well(watched, world, 100)
     assert watched.found == []
@@ -176,7 +180,7 @@ def test_a_simulation_without_faults_has_no_verdict(seed: int) -> None:
 
 def test_a_verdict_on_a_missing_member_begins_and_is_cleared() -> None:
     world, watched = HistoryWorld(), Watched()
-    members = settle(world, [], newcomers=["a", "b"])
+    members = stable_generation(world, [], newcomers=["a", "b"])
     watched.live(world, 1)
     first = world.rejoin(members[0], protocols=offers("t", "u"))  # so the group rebalances
 
@@ -202,7 +206,7 @@ def test_a_verdict_on_a_missing_member_begins_and_is_cleared() -> None:
 
 def test_a_join_without_a_common_assignor_is_an_event() -> None:
     world, watched = HistoryWorld(), Watched()
-    settle(world, [], newcomers=["a", "b"])
+    stable_generation(world, [], newcomers=["a", "b"])
     asked = world.join("g", version=3, client_id="c", protocols=[("roundrobin", b"")])
     assert asked.joined.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     (event,) = world.events_of(JoinRefused)
@@ -214,7 +218,7 @@ def test_a_join_without_a_common_assignor_is_an_event() -> None:
 
 def test_a_group_that_is_gone_has_no_verdict_and_no_activity() -> None:
     world, watched = HistoryWorld(), Watched(VerdictLimits(stuck_ms=SECOND))
-    members = settle(world, [], newcomers=["a", "b"])
+    members = stable_generation(world, [], newcomers=["a", "b"])
     world.rejoin(members[0], protocols=offers("t", "u"))
     watched.live(world, 2)
     assert watched.found == [VerdictKind.STUCK_GROUP]
@@ -227,7 +231,7 @@ def test_a_group_that_is_gone_has_no_verdict_and_no_activity() -> None:
 def test_after_a_quiet_window_a_group_is_not_inspected_any_more() -> None:
     limits = VerdictLimits(window_ms=10 * SECOND)
     world, watched = HistoryWorld(), Watched(limits)
-    settle(world, [], newcomers=["a", "b"])
+    stable_generation(world, [], newcomers=["a", "b"])
     live_well(watched, world, 9)
     assert watched.watch.groups_watched == 1
     live_well(watched, world, 5)
@@ -310,8 +314,8 @@ def generation_one(world: HistoryWorld, shares: Sequence[list[int]]) -> list[str
     return [answer.member_id for answer in answers]
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
-def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> None:
+@pytest.mark.parametrize("is_verdict_shown", [True, False], ids=["shown", "not shown"])
+def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_verdict_shown: bool) -> None:
     world, watched = HistoryWorld(), Watched()
     members = generation_one(world, [[0, 1], [1, 2, 3]])
     watched.hear(world)
@@ -323,7 +327,7 @@ def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> 
         world.leave("g", member_id)
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2)
     generation_one(world, [[0, 1], [2, 3]])
-    if is_told:
+    if is_verdict_shown:
         watched.hear(world)
     watched.inspect(world.coordinator, world.now)
     assert list(watched.watch.active()) == []
@@ -357,7 +361,7 @@ def generation_one_or_more(world: HistoryWorld) -> list[str]:
 
 def test_a_group_that_became_stable_is_not_shown_as_stuck() -> None:
     world, watched = HistoryWorld(), Watched()
-    members = settle(world, [], newcomers=["a", "b"])
+    members = stable_generation(world, [], newcomers=["a", "b"])
     watched.watch.group_of = lambda _: world.group()
     world.newcomer("c")
     world.rejoin(members[0])
@@ -384,5 +388,5 @@ def test_a_verdict_on_an_assignment_is_not_shown_beside_the_next_one() -> None:
     watched.inspect(world.coordinator, world.now)
     (found,) = watched.watch.active("g")
     assert found.verdict.kind is VerdictKind.TWO_OWNERS
-    settle(world, members, newcomers=["c"])
+    stable_generation(world, members, newcomers=["c"])
     assert list(watched.watch.active("g")) == []

@@ -98,11 +98,11 @@ def test_postponed_requests_are_handled_after_the_end() -> None:
     pipe = wire.connect()
     pipe.ask(join(), *[heartbeat()] * 250)
     pipe.end()
-    wire.settle()
+    wire.run_until_idle()
     assert len(wire.core.asked) == 1
 
     wire.core.answer(wire.core.asked[0][1], JoinGroupResponse())
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == list(range(1, 252))
     assert pipe.is_lost
 
@@ -113,7 +113,7 @@ def test_a_request_that_is_cut_short_by_the_end_is_none() -> None:
     pipe.ask(heartbeat())
     pipe.send(pipe.framed(heartbeat())[:-1])
     pipe.end()
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == [1]
     assert pipe.is_lost
     assert wire.dropped() == []
@@ -123,7 +123,7 @@ def test_a_client_that_says_nothing_but_goodbye_is_let_go_at_once() -> None:
     wire = Wire()
     pipe = wire.connect()
     pipe.end()
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.is_lost
     assert wire.server.connections == set()
 
@@ -132,12 +132,12 @@ def test_nothing_is_handled_after_a_reset() -> None:
     wire = Wire()
     pipe = wire.connect()
     pipe.ask(join(), heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     (_, token), *_ = wire.core.asked
     pipe.cut()
-    wire.settle()
+    wire.run_until_idle()
     wire.core.answer(token, JoinGroupResponse())
-    wire.settle()
+    wire.run_until_idle()
     assert len(wire.core.asked) == 1
     assert wire.core.gone == [token]
 
@@ -150,7 +150,7 @@ def test_who_ended_its_side_and_waits_for_people_is_not_kept_for_ever(idle_ms: i
     for pipe in (ended, waiting):
         pipe.ask(join())
     ended.end()
-    wire.settle()
+    wire.run_until_idle()
     wire.pass_time(idle_ms // 2)
     assert not ended.is_lost
     wire.pass_time(idle_ms)
@@ -167,7 +167,7 @@ def test_who_ended_its_side_and_does_not_read_is_cut_off() -> None:
     wire.core.on_request = lambda request, token: _answer_at_length(wire, request, token)
     pipe.ask(*[heartbeat()] * 3, *[commit()] * 20_000)
     pipe.end()
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
     assert not pipe.is_lost
     wire.pass_time(60_000)
     assert pipe.is_lost

@@ -134,10 +134,10 @@ class Mix:
 
     def finish(self) -> None:
         """All clients read, and everything that waits is answered, until nothing is left."""
-        self.wire.settle()
+        self.wire.run_until_idle()
         while self.owed:
             self._answer(len(self.owed))
-            self.wire.settle()
+            self.wire.run_until_idle()
 
     def judge(self) -> None:
         for pipe, expected in self.expected.items():

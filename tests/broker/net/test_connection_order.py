@@ -192,13 +192,13 @@ def test_an_answer_that_comes_after_its_handler_failed_fails_no_other() -> None:
 
     wire.core.on_request = park_and_fail
     pipe.ask(commit(), LeaveGroupRequest(GroupId("g")), commit())
-    wire.settle()
+    wire.run_until_idle()
     first, last = wire.core.tokens(OffsetCommitRequest)
     (failed,) = wire.core.tokens(LeaveGroupRequest)
     wire.core.answer(failed, LeaveGroupResponse())
     wire.core.answer(last, OffsetCommitResponse())
     wire.core.answer(first, OffsetCommitResponse())
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == [1]
     assert pipe.is_lost
 
@@ -212,11 +212,11 @@ def test_a_failure_is_logged_while_the_answer_is_still_to_come() -> None:
 
     wire.core.on_request = fail
     pipe.ask(commit())
-    wire.settle()
+    wire.run_until_idle()
     assert wire.dispatcher.routes[ApiKey.OFFSET_COMMIT].stats.failures == 1
     (failure,) = wire.events
     assert "planted" in repr(failure)
     assert not pipe.is_lost
     wire.core.answer(wire.core.tokens(OffsetCommitRequest)[0], OffsetCommitResponse())
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == [1]

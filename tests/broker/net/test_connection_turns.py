@@ -58,7 +58,7 @@ def test_a_turn_ends_when_its_time_is_up() -> None:
     pipe.arrive()
     assert work.now_s == pytest.approx(TURN_S_MAX)
     assert len(wire.core.asked) == round(TURN_S_MAX / SHORT_S) < 50
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == list(range(1, 51))
 
 
@@ -69,7 +69,7 @@ def test_short_requests_are_counted_instead() -> None:
     pipe.ask(*[heartbeat()] * 250)
     pipe.arrive()
     assert len(wire.core.asked) == REQUESTS_A_TURN_MAX
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == list(range(1, 251))
 
 
@@ -107,7 +107,7 @@ def test_a_heap_of_busy_connections_costs_the_next_one_a_pass() -> None:
     # And the busy ones have their turns in rotation.
     handled = [len(pipe.answered) for pipe in busy]
     assert max(handled) - min(handled) <= 2 * round(TURN_S_MAX / SHORT_S)
-    wire.settle()
+    wire.run_until_idle()
     assert all(pipe.answered == list(range(1, 201)) for pipe in busy)
 
 
@@ -125,6 +125,6 @@ def test_what_waits_for_its_turn_is_bounded() -> None:
         pipe.read()
         waiting = pipe.taken_bytes - request_bytes * len(wire.core.asked)
         assert waiting <= 2 * (UNREAD_BYTES_MAX + READ_BYTES)
-    wire.settle()
+    wire.run_until_idle()
     assert sum(isinstance(asked, HeartbeatRequest) for asked, _ in wire.core.asked) == 60_000
     assert pipe.answered == list(range(1, 60_001))

@@ -25,7 +25,7 @@ def hit(wire: Wire, host: str, *requests: Request) -> None:
     for request in requests:
         pipe = wire.connect(host)
         pipe.ask(request)
-        wire.settle()
+        wire.run_until_idle()
         assert pipe.is_lost
 
 
@@ -68,7 +68,7 @@ def test_turns_that_fail_outside_of_requests_are_limited_and_cost_one_connection
     assert [event.is_logged for event in failures] == [True] + [False] * 49
 
     healthy.ask(heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     assert healthy.answered == [1]
     assert [type(asked) for asked, _ in wire.core.asked] == [HeartbeatRequest]
 

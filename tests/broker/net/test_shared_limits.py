@@ -37,18 +37,18 @@ def test_members_that_wait_for_each_other_leave_the_server_open_to_others() -> N
     waiting = [wire.connect() for _ in range(50)]
     for pipe in waiting:
         pipe.ask(join())
-    wire.settle()
+    wire.run_until_idle()
     assert len(wire.core.asked) == 50
     assert wire.server.quotas.request_bytes.queued_bytes == 0
 
     innocent = wire.connect()
     innocent.ask(heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     assert innocent.answered == [1]
 
     for _, token in wire.core.asked[:50]:
         wire.core.answer(token, JoinGroupResponse())
-    wire.settle()
+    wire.run_until_idle()
     assert all(pipe.answered == [1] for pipe in waiting)
     assert wire.server.quotas.request_bytes.queued_bytes == 0
 
@@ -57,14 +57,14 @@ def test_what_waits_for_the_disk_counts_until_it_is_answered() -> None:
     wire = Wire(ServerLimits(queued_max_request_bytes=100))
     greedy = wire.connect()
     greedy.ask(*[commit()] * 100)
-    wire.settle()
+    wire.run_until_idle()
     assert 100 < wire.server.quotas.request_bytes.queued_bytes < 200
     assert len(wire.core.asked) < 10
     done = 0
     while done < len(wire.core.asked):
         wire.core.answer(wire.core.asked[done][1], OffsetCommitResponse())
         done += 1
-        wire.settle()
+        wire.run_until_idle()
     assert greedy.answered == list(range(1, 101))
     assert wire.server.quotas.request_bytes.queued_bytes == 0
 
@@ -76,11 +76,11 @@ def test_records_that_are_being_appended_count_although_they_hold_the_connection
     topics = [TopicProduceData(TopicName("t"), partition_data=data)]
     for pipe in producers:
         pipe.send(pipe.framed(ProduceRequest(acks=1, topic_data=topics), 9))
-    wire.settle()
+    wire.run_until_idle()
     assert 1_800 < wire.server.quotas.request_bytes.queued_bytes < 2_000
     late = wire.connect()
     late.ask(heartbeat(), heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     assert late.answered == []
 
     done = 0
@@ -89,7 +89,7 @@ def test_records_that_are_being_appended_count_although_they_hold_the_connection
         if isinstance(request, ProduceRequest):
             wire.core.answer(token, ProduceResponse())
         done += 1
-        wire.settle()
+        wire.run_until_idle()
     assert all(pipe.answered == [1] for pipe in producers)
     assert late.answered == [1, 2]
     assert wire.server.quotas.request_bytes.queued_bytes == 0
@@ -101,10 +101,10 @@ def test_who_is_held_back_is_not_idle() -> None:
     greedy, silent = wire.connect(), wire.connect()
     held_back = [wire.connect() for _ in range(3)]
     greedy.ask(*[commit()] * 20)
-    wire.settle()
+    wire.run_until_idle()
     for pipe in held_back:
         pipe.ask(*[heartbeat()] * 20)
-    wire.settle()
+    wire.run_until_idle()
     held_back[2].end()
     asked = len(wire.core.asked)
 
@@ -120,7 +120,7 @@ def test_who_is_held_back_is_not_idle() -> None:
         if isinstance(request, OffsetCommitRequest):
             wire.core.answer(token, OffsetCommitResponse())
         done += 1
-        wire.settle()
+        wire.run_until_idle()
     assert all(pipe.answered == list(range(1, 21)) for pipe in held_back)
 
 
@@ -130,11 +130,11 @@ def test_who_waits_for_a_place_is_not_idle() -> None:
     first, second = wire.connect(), wire.connect()
     first.ask(join())
     second.ask(heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     wire.pass_time(2 * idle_ms)
     assert second.answered == []
     first.cut()
-    wire.settle()
+    wire.run_until_idle()
     assert second.answered == [1]
 
 
@@ -146,15 +146,15 @@ def test_a_connection_that_waits_for_a_slot_is_served_once_descriptors_are_free(
     pipes = [wire.connect() for _ in range(8)]
     for pipe in pipes:
         pipe.ask(heartbeat())
-    wire.settle()
+    wire.run_until_idle()
     assert [len(pipe.answered) for pipe in pipes] == [1] * 2 + [0] * 6
     places = 5
     wire.pass_time(SWEEP_MS_MAX)
-    wire.settle()
+    wire.run_until_idle()
     assert [len(pipe.answered) for pipe in pipes] == [1] * 5 + [0] * 3
     places = 100
     pipes[0].cut()
-    wire.settle()
+    wire.run_until_idle()
     assert [len(pipe.answered) for pipe in pipes] == [1] * 8
 
 
@@ -205,7 +205,7 @@ def test_unsent_answers_of_all_together_are_bounded_and_readers_are_served() -> 
     unread = [wire.connect() for _ in range(60)]
     for pipe in unread:
         ask_for_much(pipe)
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
 
     # Each may have exceeded it by one answer, none by more.
     unsent = wire.server.quotas.unsent.total_bytes()
@@ -224,7 +224,7 @@ def test_unsent_answers_of_all_together_are_bounded_and_readers_are_served() -> 
     assert reader.answered == list(range(1, 8))
 
     # And nothing was lost: once they read, they get all.
-    wire.settle()
+    wire.run_until_idle()
     assert all(pipe.answered == list(range(1, 41)) for pipe in unread)
     assert wire.server.quotas.unsent.total_bytes() == 0
 
@@ -235,16 +235,16 @@ def test_the_worst_stops_first() -> None:
     others = [wire.connect() for _ in range(2)]
     for pipe in (worst, *others):
         ask_for_much(pipe)
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
     held = worst.get_write_buffer_size()
 
     # One more that reads nothing yet, but asks for little, gets it made.
     ask_for_much(modest, 3)
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
     modest.read()
     assert modest.answered == [1, 2, 3]
     assert worst.get_write_buffer_size() == held
-    wire.settle()
+    wire.run_until_idle()
     assert worst.answered == list(range(1, 41))
 
 
@@ -252,7 +252,7 @@ def test_what_one_connection_may_have_unsent_is_bounded_beside_that() -> None:
     wire, _ = limited()
     unread = wire.connect()
     ask_for_much(unread)
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
     assert CONNECTION_MAX < unread.get_write_buffer_size() <= CONNECTION_MAX + ANSWER_BYTES + 100
 
 
@@ -261,13 +261,13 @@ def test_answers_behind_one_that_waits_for_the_disk_count_too() -> None:
     pipe = wire.connect()
     pipe.ask(commit())
     ask_for_much(pipe)
-    wire.settle()
+    wire.run_until_idle()
     assert (
         CONNECTION_MAX < wire.server.quotas.unsent.kept_bytes <= CONNECTION_MAX + ANSWER_BYTES + 100
     )
     assert pipe.answered == []
     answers.store()
-    wire.settle()
+    wire.run_until_idle()
     assert pipe.answered == list(range(1, 42))
     assert wire.server.quotas.unsent.kept_bytes == 0
 
@@ -278,9 +278,9 @@ def test_what_was_kept_for_a_lost_connection_is_forgotten() -> None:
     waiting.ask(commit())
     for pipe in (unread, waiting):
         ask_for_much(pipe)
-    wire.settle(reading=False)
+    wire.run_until_idle(reading=False)
     assert wire.server.quotas.unsent.total_bytes() > 2 * ANSWER_BYTES
     unread.cut()
     waiting.cut()
-    wire.settle()
+    wire.run_until_idle()
     assert wire.server.quotas.unsent.total_bytes() == 0

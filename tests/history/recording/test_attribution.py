@@ -130,7 +130,7 @@ def test_all_members_that_expired_together_are_named() -> None:
     last = world.last
     assert last.cause is Cause.SESSION_EXPIRED
     assert last.trigger is not None
-    named = {last.trigger.member_id, *(who.member_id for who in last.with_trigger)}
+    named = {last.trigger.member_id, *(member.member_id for member in last.with_trigger)}
     assert named == set(ids[1:])
     assert last.silent_ms is not None
     assert last.silent_ms >= SESSION_MS

@@ -75,8 +75,8 @@ def test_a_member_joins_and_the_others_are_waited_for(world: HistoryWorld) -> No
     assert [joined.join_delay_ms for joined in last.joined] == [1_000, 700, 0]
 
 
-@pytest.mark.parametrize(("reason", "told"), [("shutting down", "shutting down"), (None, "")])
-def test_a_member_leaves(world: HistoryWorld, reason: str | None, told: str) -> None:
+@pytest.mark.parametrize(("reason", "expected"), [("shutting down", "shutting down"), (None, "")])
+def test_a_member_leaves(world: HistoryWorld, reason: str | None, expected: str) -> None:
     ids = world.consumers(2)
     world.leave("g", ids[1], reason=reason)
     finish(world, ids[0])
@@ -84,7 +84,7 @@ def test_a_member_leaves(world: HistoryWorld, reason: str | None, told: str) -> 
     assert last.cause is Cause.MEMBER_LEFT
     assert last.trigger is not None
     assert last.trigger.member_id == ids[1]
-    assert last.client_reason == told
+    assert last.client_reason == expected
     assert (last.members_before, last.members_after) == (2, 1)
 
 
@@ -145,16 +145,16 @@ def test_a_member_that_does_not_sync(world: HistoryWorld) -> None:
     assert (last.members_before, last.members_after) == (2, 1)
 
 
-@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("changing", [0, 1])
 def test_a_member_subscribes_to_something_else_the_leader_too(
-    world: HistoryWorld, who: int
+    world: HistoryWorld, changing: int
 ) -> None:
     ids = world.consumers(2)
-    world.rejoin(ids[who], protocols=offers("t", "u"), reason="subscribing to u")
-    finish(world, ids[1 - who])
+    world.rejoin(ids[changing], protocols=offers("t", "u"), reason="subscribing to u")
+    finish(world, ids[1 - changing])
     assert world.last.cause is Cause.SUBSCRIPTION_CHANGED
     assert world.last.trigger is not None
-    assert world.last.trigger.member_id == ids[who]
+    assert world.last.trigger.member_id == ids[changing]
     assert world.last.client_reason == "subscribing to u"
 
 

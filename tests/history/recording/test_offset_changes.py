@@ -148,7 +148,7 @@ def by_tool(world: HistoryWorld, offsets: dict[int, int]) -> None:
     world.ask(OffsetCommitRequest(GroupId("g"), topics=topics), version=9, client_id="a-tool")
 
 
-def tell_due(world: HistoryWorld) -> list[HistoryEntry]:
+def due_entries(world: HistoryWorld) -> list[HistoryEntry]:
     return list(world.recorded.recorder.steady.due(world.now.wall_ms))
 
 
@@ -172,27 +172,27 @@ def test_a_steady_client_is_one_entry_with_a_count(world: HistoryWorld) -> None:
     assert entry.at_ms - entry.since_ms == (60 - SEPARATE_COMMITS - 1) * SECOND_MS
     # It is told now and then, as long as it lasts, and survives the way to the topic and back.
     steady(world, FLUSH_INTERVAL_MS // SECOND_MS, first=61)
-    told = moved(world)[-1]
-    assert (told.commits, told.changes[0].old) == (FLUSH_INTERVAL_MS // SECOND_MS + 1, 3)
-    assert decode(encode(told)[1]) == told
+    last = moved(world)[-1]
+    assert (last.commits, last.changes[0].old) == (FLUSH_INTERVAL_MS // SECOND_MS + 1, 3)
+    assert decode(encode(last)[1]) == last
 
 
 def test_no_commit_is_lost_from_the_counts(world: HistoryWorld) -> None:
     commits = 2 * FLUSH_INTERVAL_MS // SECOND_MS + 77
     steady(world, commits)
-    told = [*moved(world), *world.recorded.recorder.steady.all()]
-    assert sum(entry.commits or 1 for entry in told) == commits
-    assert len(told) <= SEPARATE_COMMITS + 4
+    entries = [*moved(world), *world.recorded.recorder.steady.all()]
+    assert sum(entry.commits or 1 for entry in entries) == commits
+    assert len(entries) <= SEPARATE_COMMITS + 4
     # Each goes on where the one before it ended.
-    ends = [(entry.changes[0].old, entry.changes[0].new) for entry in told]
+    ends = [(entry.changes[0].old, entry.changes[0].new) for entry in entries]
     assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
 
 
 def test_a_reset_and_the_steady_commits_before_it_are_separate_entries(world: HistoryWorld) -> None:
     steady(world, 10)
     by_tool(world, {0: 2})
-    *_, gathered, reset = moved(world)
-    assert (gathered.commits, gathered.changes[0]) == (7, OffsetChange("t", 0, 3, 10))
+    *_, collected, reset = moved(world)
+    assert (collected.commits, collected.changes[0]) == (7, OffsetChange("t", 0, 3, 10))
     assert (reset.commits, reset.changes) == (None, (OffsetChange("t", 0, 10, 2),))
     assert reset.client == RequestClient("a-tool", "/127.0.0.1")
     # After it the first ones are facts of their own again.
@@ -227,15 +227,15 @@ def in_a_row(facts: list[OffsetsMovedEntry], partition: int) -> list[tuple[int |
     return moves
 
 
-@pytest.mark.parametrize("who", ["a tool", "the client", "a second client"])
+@pytest.mark.parametrize("client", ["a tool", "the client", "a second client"])
 def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
-    world: HistoryWorld, who: str
+    world: HistoryWorld, client: str
 ) -> None:
     steady(world, 10)
     world.advance(SECOND_MS)
-    if who == "a tool":
+    if client == "a tool":
         by_tool(world, {0: 5_000})
-    elif who == "the client":
+    elif client == "the client":
         world.commit("g", offsets={0: 5_000, 7: 1})
     else:
         for n in range(SEPARATE_COMMITS + 2):
@@ -247,7 +247,7 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
     assert (5_000, 5_005) in in_a_row(facts, 0)
     assert in_a_row(facts, 1)[-1][1] == 5_105
     counted = sum(fact.commits or 1 for fact in facts if fact.client == CLIENT)
-    assert counted == 15 + (who == "the client")
+    assert counted == 15 + (client == "the client")
 
 
 def test_what_members_did_between_steady_commits_is_not_counted_among_them(
@@ -274,17 +274,17 @@ def test_steady_commits_continue_after_a_pause_between_rounds(world: HistoryWorl
 def test_a_deletion_is_recorded_after_the_steady_commits_before_it(world: HistoryWorld) -> None:
     steady(world, 10)
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
-    *_, gathered, deleted = moved(world)
-    assert (gathered.commits, deleted.by) == (7, OffsetsBy.GROUP_DELETION)
+    *_, collected, deleted = moved(world)
+    assert (collected.commits, deleted.by) == (7, OffsetsBy.GROUP_DELETION)
     assert world.recorded.recorder.steady.pending("g") == []
 
 
 def test_a_committer_that_pauses_is_recorded_and_forgotten(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS)
-    assert [entry.commits for entry in tell_due(world)] == [7]  # type: ignore[union-attr]
+    assert [entry.commits for entry in due_entries(world)] == [7]  # type: ignore[union-attr]
     world.advance(1)
-    assert tell_due(world) == []
+    assert due_entries(world) == []
     before = len(moved(world))
     steady(world, SEPARATE_COMMITS, first=20)
     assert len(moved(world)) == before + SEPARATE_COMMITS
@@ -293,17 +293,17 @@ def test_a_committer_that_pauses_is_recorded_and_forgotten(world: HistoryWorld) 
 def test_the_steady_commits_in_memory_are_bounded() -> None:
     commits = SteadyCommits()
     per_commit = 10_000
-    told = 0
+    written = 0
     for group in range(15):
-        who = Committer(f"g{group}", CLIENT, "")
-        commits.begin(who, 0)
+        committer = Committer(f"g{group}", CLIENT, "")
+        commits.begin(committer, 0)
         for n in range(1, 6):
             changes = [OffsetChange("t", index, n, n + 1) for index in range(per_commit)]
-            taken = commits.add(who, changes, n)
+            taken = commits.add(committer, changes, n)
             assert (taken is None) == (n < SEPARATE_COMMITS)
-            told += len(commits.make_room())
+            written += len(commits.make_room())
             assert commits.partitions <= STEADY_PARTITIONS_MAX
-    assert told
+    assert written
     assert sum(len(entry.changes) for entry in commits.all()) <= STEADY_PARTITIONS_MAX
     assert commits.partitions == 0
 
@@ -313,11 +313,13 @@ def test_the_steady_commits_in_memory_are_bounded() -> None:
 
 def test_a_commit_loop_is_recorded_at_growing_counts() -> None:
     repeats = Repeats()
-    told = {n: times for n in range(1_800) if (times := repeats.count("g", n * 1_000)) is not None}
-    assert list(told.values())[:7] == [1, 2, 4, 8, 16, 32, 64]
-    assert len(told) < 50
-    assert max(told) >= 1_800 - 60
-    assert all(times == n + 1 for n, times in told.items())
+    recorded = {
+        n: times for n in range(1_800) if (times := repeats.count("g", n * 1_000)) is not None
+    }
+    assert list(recorded.values())[:7] == [1, 2, 4, 8, 16, 32, 64]
+    assert len(recorded) < 50
+    assert max(recorded) >= 1_800 - 60
+    assert all(times == n + 1 for n, times in recorded.items())
     assert repeats.count("other", 0) == 1
     assert repeats.count("g", 1_800_000 + REPEAT_PAUSE_MS) == 1  # it was over
 

@@ -37,9 +37,9 @@ BOB = MemberIdentity("bob-1", None, "bob", "/10.0.0.2")
 CARL = MemberIdentity("carl-1", None, "carl", "/10.0.0.3")
 
 
-def member(who: MemberIdentity, *assigned: int, **changes: object) -> ObservedMember:
+def member(identity: MemberIdentity, *assigned: int, **changes: object) -> ObservedMember:
     facts = ObservedMember(
-        who,
+        identity,
         session_timeout_ms=45 * SECOND,
         rebalance_timeout_ms=5 * MINUTE,
         protocols=("range",),
@@ -106,12 +106,12 @@ def test_a_healthy_group_has_no_verdict() -> None:
 
 
 def come_and_go(
-    past: RecentActivity, times: int, *, every_ms: int = MINUTE, who: MemberIdentity = ANN
+    past: RecentActivity, times: int, *, every_ms: int = MINUTE, identity: MemberIdentity = ANN
 ) -> int:
     """Joins, and then leaves and joins again so many times; when that is over."""
     at_ms = START
     for n in range(times + 1):
-        now = who._replace(member_id=f"{who.client_id}-{n}")
+        now = identity._replace(member_id=f"{identity.client_id}-{n}")
         past.apply(MemberAddedEntry("g", at_ms, now), LIMITS.window_ms)
         if n < times:
             gone = MembersRemovedEntry(
@@ -150,8 +150,8 @@ def test_a_rolling_restart_of_members_with_one_client_id_is_no_flapping() -> Non
     """Ten processes of one host and one client id, each replaced once by another."""
     past = RecentActivity()
     for n in range(10):
-        who = ANN._replace(member_id=f"old-{n}")
-        past.apply(MemberAddedEntry("g", START - 60 * MINUTE, who), LIMITS.window_ms)
+        identity = ANN._replace(member_id=f"old-{n}")
+        past.apply(MemberAddedEntry("g", START - 60 * MINUTE, identity), LIMITS.window_ms)
     for n in range(10):
         at_ms = START + n * 5 * SECOND
         gone = MemberRemoval(ANN._replace(member_id=f"old-{n}"), "closed")
@@ -181,8 +181,8 @@ def test_the_remedy_depends_on_why_it_left(reason: str | None, setting: str) -> 
 
 def test_two_processes_with_one_instance_id() -> None:
     past = RecentActivity()
-    who = MemberIdentity("i-0", "i", "ann", "/10.0.0.1")
-    past.apply(MemberAddedEntry("g", START, who), LIMITS.window_ms)
+    identity = MemberIdentity("i-0", "i", "ann", "/10.0.0.1")
+    past.apply(MemberAddedEntry("g", START, identity), LIMITS.window_ms)
     for n in range(1, 4):
         other = MemberIdentity(f"i-{n}", "i", "ann", f"/10.0.0.{1 + n % 2}")
         event = StaticMemberReplacedEntry("g", START + n * SECOND, other, f"i-{n - 1}")
@@ -364,13 +364,13 @@ def test_a_group_that_waits_for_its_leader_or_for_syncs() -> None:
 
 
 def test_an_empty_group_that_waits_for_more_members_is_not_stuck() -> None:
-    everybody = group(
+    complete = group(
         member(ANN, has_rejoined=True, assigned=None),
         state="PreparingRebalance",
         state_since_ms=START - MINUTE,
     )
-    assert inspect(RecentActivity(), everybody) == []
-    awaited = replace(everybody, pending_member_ids=("carl-1",))
+    assert inspect(RecentActivity(), complete) == []
+    awaited = replace(complete, pending_member_ids=("carl-1",))
     assert "1 that were given an id" in only_verdict(RecentActivity(), awaited).summary
 
 
@@ -404,9 +404,9 @@ def test_eager_and_cooperative_members_in_one_group() -> None:
 
 def test_a_client_that_has_no_assignor_in_common() -> None:
     past = RecentActivity()
-    who = MemberIdentity("", None, "carl", "/10.0.0.3")
+    identity = MemberIdentity("", None, "carl", "/10.0.0.3")
     for n in range(3):
-        past.refuse(RefusedJoin(START + n * SECOND, who, ("roundrobin",), ("range",)))
+        past.refuse(RefusedJoin(START + n * SECOND, identity, ("roundrobin",), ("range",)))
     verdict = only_verdict(past, healthy(START + 3 * SECOND))
     assert (verdict.kind, verdict.subject) == (VerdictKind.MIXED_PROTOCOLS, "carl@10.0.0.3")
     assert "carl at 10.0.0.3 was refused 3 times: it offers roundrobin" in verdict.summary
@@ -549,11 +549,11 @@ def test_moves_for_a_reason_are_not_needless() -> None:
 
 def test_the_halves_of_a_cooperative_rebalance_are_ordinary() -> None:
     past = RecentActivity()
-    settling = {"state_since_ms": START - SECOND, "protocol": "cooperative-sticky"}
-    assert inspect(past, group(member(ANN, 0, 1, 2, 3), **settling)) == []
-    first = group(member(ANN, 0, 1), member(BOB), generation=8, **settling)
+    new_generation = {"state_since_ms": START - SECOND, "protocol": "cooperative-sticky"}
+    assert inspect(past, group(member(ANN, 0, 1, 2, 3), **new_generation)) == []
+    first = group(member(ANN, 0, 1), member(BOB), generation=8, **new_generation)
     assert inspect(past, first) == []
-    second = group(member(ANN, 0, 1), member(BOB, 2, 3), generation=9, **settling)
+    second = group(member(ANN, 0, 1), member(BOB, 2, 3), generation=9, **new_generation)
     assert inspect(past, second) == []
 
 
@@ -576,8 +576,8 @@ def faust(*members: ObservedMember, **changes: object) -> ObservedGroup:
     return group(*members, protocol="faust", windows=windows, **changes)
 
 
-def with_table(who: MemberIdentity, *assigned: int) -> ObservedMember:
-    plain = member(who, *assigned)
+def with_table(identity: MemberIdentity, *assigned: int) -> ObservedMember:
+    plain = member(identity, *assigned)
     assert plain.assigned is not None
     table = tuple(("app-table-changelog", index) for index in range(4))
     return replace(plain, assigned=(*plain.assigned, *table))

@@ -43,7 +43,9 @@ class AiokafkaClient:
         self._run(self._subscribe(listener))
 
     async def _subscribe(self, listener: Listener) -> None:
-        self._consumer.subscribe([self._topic], listener=_Told(self._consumer, listener))
+        self._consumer.subscribe(
+            [self._topic], listener=_RebalanceListener(self._consumer, listener)
+        )
         await self._consumer.start()
 
     def assign(self, partitions: list[int]) -> None:
@@ -116,7 +118,7 @@ class AiokafkaClient:
         self._run(self._consumer.stop())
 
 
-class _Told(ConsumerRebalanceListener):
+class _RebalanceListener(ConsumerRebalanceListener):
     def __init__(self, consumer: AIOKafkaConsumer, listener: Listener) -> None:
         self._consumer = consumer
         self._listener = listener

@@ -68,7 +68,7 @@ class JavaClient:
 
     def subscribe(self, listener: Listener) -> None:
         topics = JClass("java.util.List").of(self._topic)
-        self._consumer.subscribe(topics, _told(self._consumer, listener))
+        self._consumer.subscribe(topics, _rebalance_listener(self._consumer, listener))
 
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign(self._partitions(partitions))
@@ -133,9 +133,9 @@ def _on_complete(done: Callable[[str | None], None]) -> object:
     return Callback()
 
 
-def _told(consumer: object, listener: Listener) -> object:
+def _rebalance_listener(consumer: object, listener: Listener) -> object:
     @JImplements(f"{_CLIENTS}.ConsumerRebalanceListener")
-    class Told:
+    class RebalanceListener:
         @JOverride
         def onPartitionsAssigned(self, partitions: Iterable[object]) -> None:
             begin = listener.assigned([int(tp.partition()) for tp in partitions])
@@ -151,4 +151,4 @@ def _told(consumer: object, listener: Listener) -> object:
         def onPartitionsLost(self, partitions: Iterable[object]) -> None:
             listener.revoked([int(tp.partition()) for tp in partitions])
 
-    return Told()
+    return RebalanceListener()

@@ -39,7 +39,9 @@ class KafkaPythonClient:
 
     def subscribe(self, listener: Listener) -> None:
         self._is_member = True
-        self._consumer.subscribe([self._topic], listener=_Told(self._consumer, listener))
+        self._consumer.subscribe(
+            [self._topic], listener=_RebalanceListener(self._consumer, listener)
+        )
 
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
@@ -95,7 +97,7 @@ class KafkaPythonClient:
         self._consumer.close()
 
 
-class _Told(ConsumerRebalanceListener):
+class _RebalanceListener(ConsumerRebalanceListener):
     def __init__(self, consumer: KafkaConsumer, listener: Listener) -> None:
         self._consumer = consumer
         self._listener = listener

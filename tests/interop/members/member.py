@@ -10,7 +10,7 @@ from client import Offsets, Options, open_client
 from store import Store
 
 
-class Told:
+class PositionListener:
     def __init__(self, store: Store | None) -> None:
         self._store = store
 
@@ -26,7 +26,7 @@ def main(library: str, options: Options) -> None:
     stop_on_sigterm()
     store = Store(options.store) if options.store else None
     client = open_client(library, options)
-    client.subscribe(Told(store))
+    client.subscribe(PositionListener(store))
     say("subscribed")
     while not stopping.is_set():
         read = client.poll()

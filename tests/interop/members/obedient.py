@@ -11,7 +11,7 @@ from _say import say
 from client import Offsets, Options, open_client
 
 
-class Told:
+class SayingListener:
     def assigned(self, partitions: list[int]) -> Offsets:
         say("assigned", partitions=partitions)
         return {}
@@ -25,7 +25,7 @@ def main(library: str, options: Options) -> None:
     for line in sys.stdin:
         word, *arguments = json.loads(line)
         if word == "subscribe":
-            arguments = [Told()]
+            arguments = [SayingListener()]
         elif word == "commit_async":
             arguments.append(lambda error: say("async commit", error=error))
         if word in ("commit", "commit_async") and arguments[0] is not None:

@@ -88,14 +88,14 @@ class KafkaPython:
     def subscribe(self, topics: list[str]) -> None:
         from kafka import ConsumerRebalanceListener
 
-        class Told(ConsumerRebalanceListener):
+        class RebalanceListener(ConsumerRebalanceListener):
             def on_partitions_assigned(self, given: list) -> None:
                 assigned([(tp.topic, tp.partition) for tp in given])
 
             def on_partitions_revoked(self, revoked: list) -> None:
                 return
 
-        self._consumer.subscribe(topics, listener=Told())
+        self._consumer.subscribe(topics, listener=RebalanceListener())
 
     def poll(self) -> None:
         from kafka.errors import KafkaError
@@ -147,14 +147,14 @@ class Aiokafka:
     def _subscribe(self, topics: list[str]) -> None:
         from aiokafka import ConsumerRebalanceListener
 
-        class Told(ConsumerRebalanceListener):
+        class RebalanceListener(ConsumerRebalanceListener):
             def on_partitions_assigned(self, given: list) -> None:
                 assigned([(tp.topic, tp.partition) for tp in given])
 
             def on_partitions_revoked(self, revoked: list) -> None:
                 return
 
-        self._consumer.subscribe(topics, listener=Told())
+        self._consumer.subscribe(topics, listener=RebalanceListener())
 
     def subscribe(self, topics: list[str]) -> None:
         async def subscribe() -> None:
@@ -214,7 +214,7 @@ class Java:
 
     def subscribe(self, topics: list[str]) -> None:
         @self._jpype.JImplements("org.apache.kafka.clients.consumer.ConsumerRebalanceListener")
-        class Told:
+        class RebalanceListener:
             @self._jpype.JOverride
             def onPartitionsAssigned(self, given: list) -> None:
                 assigned([(str(tp.topic()), int(tp.partition())) for tp in given])
@@ -228,7 +228,7 @@ class Java:
                 return
 
         names = self._jpype.JClass("java.util.Arrays").asList(topics)
-        self._consumer.subscribe(names, Told())
+        self._consumer.subscribe(names, RebalanceListener())
 
     def poll(self) -> None:
         self._consumer.poll(self._wait)

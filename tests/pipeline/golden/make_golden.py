@@ -35,7 +35,7 @@ BROKER = (
 )
 BRIEFLY = "offsets.retention.minutes=1"
 LONG = "offsets.retention.minutes=5256000"  # ten years: whatever else is recorded stays
-PATIENCE_S = 200
+TIMEOUT_S = 200
 
 
 class Recording:
@@ -99,7 +99,7 @@ def join(*consumers: Consumer) -> None:
 
 
 def wait_for(so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not so():
         if time.monotonic() > deadline:
             sys.exit(f"{what} did not come")
@@ -117,9 +117,9 @@ def live(kafka: Recording) -> None:
     join(*classic)
     for number in range(40):
         for consumer in classic:
-            mine = [TopicPartition(TOPIC, p.partition, number) for p in consumer.assignment()]
-            if mine:
-                consumer.commit(offsets=mine, asynchronous=False)
+            owned = [TopicPartition(TOPIC, p.partition, number) for p in consumer.assignment()]
+            if owned:
+                consumer.commit(offsets=owned, asynchronous=False)
     for consumer in classic:
         consumer.close()
 
@@ -138,7 +138,7 @@ def live(kafka: Recording) -> None:
     commit(passing, 1, 2, 3)
     passing.close()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})  # its answers need it alive
-    admin.delete_consumer_groups(["passing"])["passing"].result(PATIENCE_S)
+    admin.delete_consumer_groups(["passing"])["passing"].result(TIMEOUT_S)
 
 
 def transactions(kafka: Recording) -> None:
@@ -184,7 +184,7 @@ def expires(kafka: Recording) -> None:
 def _has_offsets(kafka: Recording, group: str) -> bool:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    found = asked[group].result(PATIENCE_S).topic_partitions
+    found = asked[group].result(TIMEOUT_S).topic_partitions
     return any(partition.offset >= 0 for partition in found)
 
 
@@ -194,7 +194,7 @@ def compact(kafka: Recording) -> None:
     topic = ("--entity-type", "topics", "--entity-name", "__consumer_offsets")
     server = ("--bootstrap-server", kafka.bootstrap)
     kafka.tool("configs", *server, "--alter", *topic, "--add-config", settings)
-    OPEN[-1].abort_transaction(PATIENCE_S)  # the cleaner goes no further than an open one
+    OPEN[-1].abort_transaction(TIMEOUT_S)  # the cleaner goes no further than an open one
     late = [kafka.consumer(f"late-{n}") for n in range(6)]  # in both partitions
 
     def cleaned() -> bool:
@@ -218,7 +218,7 @@ def main() -> None:
         kafka = Recording(options.driver, options.port, Path(home))
         with kafka.running(BRIEFLY):
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-            admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(PATIENCE_S)
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(TIMEOUT_S)
             expires(kafka)
         with kafka.running(LONG):
             kafka.produce(300)

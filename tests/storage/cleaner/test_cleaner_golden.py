@@ -80,11 +80,11 @@ def test_the_same_batches_are_left(kafkas: list[bytes], ours: list[bytes]) -> No
 
 
 def test_byte_for_byte_but_for_what_is_compressed(kafkas: list[bytes], ours: list[bytes]) -> None:
-    for theirs, our in zip(kafkas, ours, strict=True):
-        if read_header(theirs).compression:
-            assert read_records(our) == read_records(theirs)
+    for kafkas_batch, our_batch in zip(kafkas, ours, strict=True):
+        if read_header(kafkas_batch).compression:
+            assert read_records(our_batch) == read_records(kafkas_batch)
         else:
-            assert our == theirs
+            assert our_batch == kafkas_batch
 
 
 def place(header: BatchHeader) -> BatchHeader:

@@ -58,13 +58,13 @@ def test_with_roll_the_active_segment_is_cleaned_too() -> None:
 def test_a_dry_run_reports_and_changes_nothing() -> None:
     log = made()
     before = contents(log)
-    told = clean_folder(
+    estimate = clean_folder(
         log.disk, FOLDER, SETTINGS, NOW_MS, topic_partition=KEY, dry_run=True, roll=True
     )
     assert contents(log) == before
     assert read_clean_offsets(log.disk, DATA) == {}
     done = clean_folder(log.disk, FOLDER, SETTINGS, NOW_MS, topic_partition=KEY)
-    assert told.bytes_after == done.bytes_after
+    assert estimate.bytes_after == done.bytes_after
 
 
 def test_the_lag_holds_offline_too() -> None:

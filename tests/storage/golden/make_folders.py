@@ -302,7 +302,7 @@ def _image(data: Path) -> dict[str, bytes]:
     return found
 
 
-def _write(images: Mapping[str, Mapping[str, bytes]], told: Mapping[str, object]) -> None:
+def _write(images: Mapping[str, Mapping[str, bytes]], recording: Mapping[str, object]) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for image, files in images.items():
@@ -311,7 +311,7 @@ def _write(images: Mapping[str, Mapping[str, bytes]], told: Mapping[str, object]
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
     ARCHIVE.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
-    text = json.dumps(told, separators=(",", ":")).replace("],[", "],\n[")
+    text = json.dumps(recording, separators=(",", ":")).replace("],[", "],\n[")
     READ.write_text(text + "\n")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from storage.journal.group_commit import ADAPTIVE, GroupCommit
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 HOUR_MS = 3_600_000
 
 
@@ -48,14 +48,14 @@ class Rig:
 
     def wait_until_it_sleeps(self) -> None:
         pause = threading.Event()
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + TIMEOUT_S
         while not self.group_commit._sleepers:
             assert monotonic() < deadline
             pause.wait(0.001)
 
 
 def ends(thread: threading.Thread) -> bool:
-    thread.join(PATIENCE_S)
+    thread.join(TIMEOUT_S)
     return not thread.is_alive()
 
 

@@ -440,11 +440,11 @@ def test_tasks_do_not_postpone_the_checkpoint_of_an_idle_journal(tmp_path: objec
     node.journal.start()
     node.wait_for(key(0), log.append(records("x"), NOW_MS))
 
-    def look() -> bool:
+    def is_checkpointed() -> bool:
         node.journal.run_on_flusher(lambda: None)  # as the log cleaner does at each look
         return node.journal.checkpointer.checkpoints > 0
 
-    _until(look)
+    _until(is_checkpointed)
     assert node.journal.close()
 
 

@@ -95,7 +95,7 @@ class Threaded:
         self.view = self.rig.store.partitions()[KEY]
         self.rig.journal.start()
 
-    def settle(self) -> None:
+    def wait_for_flusher(self) -> None:
         """Until the flusher has done all that was asked of it before."""
         done = threading.Event()
         self.rig.journal.run_on_flusher(done.set)
@@ -104,7 +104,7 @@ class Threaded:
     def fill(self, count: int, at_ms: int) -> None:
         for n in range(count):
             while not self.log.has_room():
-                self.settle()
+                self.wait_for_flusher()
             self.log.append(records(f"record {n} at {at_ms} " + "x" * 100), at_ms)
         self.until(lambda: self.log.stored_position == self.log.end_position)
 
@@ -112,7 +112,7 @@ class Threaded:
         for _ in range(1000):
             if holds():
                 return
-            self.settle()
+            self.wait_for_flusher()
         raise AssertionError("it never came")
 
 
@@ -121,7 +121,7 @@ def test_retention_drops_the_oldest_segments_by_size_and_reports_it_later() -> N
     threaded.fill(60, NOW_MS)
     assert threaded.view.size_bytes > 8 << 10
     assert threaded.view.enforce_retention(NOW_MS) == 0  # asked; done by the flusher
-    threaded.settle()
+    threaded.wait_for_flusher()
     assert 3 << 10 <= threaded.view.size_bytes < 5 << 10
     assert threaded.view.log_start_offset > 0
     assert threaded.view.enforce_retention(NOW_MS) > 0  # how many went since
@@ -137,7 +137,7 @@ def test_retention_by_age_closes_the_last_segment_and_the_offsets_go_on() -> Non
     threaded = Threaded()
     threaded.fill(5, NOW_MS)
     threaded.view.enforce_retention(NOW_MS + 20_000)
-    threaded.settle()
+    threaded.wait_for_flusher()
     assert threaded.view.log_start_offset == threaded.view.log_end_offset == 5
     threaded.fill(2, NOW_MS + 20_000)
     assert threaded.view.high_watermark == 7
@@ -148,7 +148,7 @@ def test_what_retention_dropped_no_start_asks_for_again() -> None:
     threaded = Threaded()
     threaded.fill(60, NOW_MS)
     threaded.view.enforce_retention(NOW_MS)
-    threaded.settle()
+    threaded.wait_for_flusher()
     start, end = threaded.view.log_start_offset, threaded.view.log_end_offset
     after = Rig(threaded.rig.disk, settings=DELETING)  # killed, with what the page cache has
     log = after.store.partition_log(KEY)
@@ -170,7 +170,7 @@ def test_a_failure_in_the_flushers_thread_is_raised_by_the_next_call(
         type(threaded.log.partition_log), "enforce_retention", lambda _, ms: fail(ms)
     )
     threaded.view.enforce_retention(NOW_MS)
-    threaded.settle()
+    threaded.wait_for_flusher()
     with pytest.raises(Corrupt, match="a test"):
         threaded.view.enforce_retention(NOW_MS)
     assert threaded.rig.journal.close()

@@ -69,7 +69,7 @@ def fetched(log: PartitionLog, offset: int) -> bytes:
     return log.read(offset, 1 << 20, up_to=log.high_watermark, at_least_one=True)
 
 
-def told(log: PartitionLog, offset: int) -> list[list[int]]:
+def aborted_at(log: PartitionLog, offset: int) -> list[list[int]]:
     found = log.aborted_among(fetched(log, offset))
     return [[transaction.producer_id, transaction.first_offset] for transaction in found]
 
@@ -93,10 +93,10 @@ def committed(batches: Iterable[bytes], aborted: Iterable[AbortedTransaction]) -
 def test_every_fetch_returns_the_aborted_transactions_that_kafka_returns() -> None:
     log = opened(moved())
     assert log.log_end_offset == 26  # there, one more: the marker of the one that was open
-    assert [told(log, offset) for offset in range(26)] == [
+    assert [aborted_at(log, offset) for offset in range(26)] == [
         fetch["aborted"] for fetch in READ["fetch"][:26]
     ]
-    assert told(log, 26) == []
+    assert aborted_at(log, 26) == []
 
 
 def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
@@ -116,7 +116,7 @@ def test_they_are_found_out_once() -> None:
     log = opened(disk)
     assert log.aborted.is_newly_read
     assert (len(log.aborted), log.aborted.found_open, log.last_producer_id) == (4, 1, 2)
-    first = told(log, 16)
+    first = aborted_at(log, 16)
     # What a segment says by now is not asked any more.
     log.append(batch("ours"), NOW_MS)
     disk = disk.after_kill()
@@ -124,15 +124,15 @@ def test_they_are_found_out_once() -> None:
     assert not again.aborted.is_newly_read
     assert (again.aborted.found_open, again.last_producer_id) == (1, 2)
     assert again.log_end_offset == 27
-    assert told(again, 16) == first
+    assert aborted_at(again, 16) == first
     # A new transaction of one of those producers cannot begin here: its number is all there is.
-    assert told(again, 26) == [[2, 23]]
+    assert aborted_at(again, 26) == [[2, 23]]
 
 
 def test_kafkas_index_is_not_needed() -> None:
     for missing in INDEXES:
         log = opened(moved(missing))
-        assert [told(log, offset) for offset in range(26)] == [
+        assert [aborted_at(log, offset) for offset in range(26)] == [
             fetch["aborted"] for fetch in READ["fetch"][:26]
         ]
 
@@ -160,7 +160,7 @@ def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
     disk = moved()
     disk.fail_write(ABORTED_FILE)
     log = opened(disk)
-    assert told(log, 16) == READ["fetch"][16]["aborted"]
+    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"]
     disk = disk.after_kill()
     assert opened(disk).aborted.is_newly_read  # as the last start could not write it down
     assert not opened(disk.after_kill()).aborted.is_newly_read
@@ -172,7 +172,7 @@ def test_a_damaged_file_is_rebuilt_from_the_log(content: bytes) -> None:
     put(disk, ABORTED_FILE, content)
     log = opened(disk)
     assert log.aborted.is_newly_read
-    assert told(log, 16) == READ["fetch"][16]["aborted"]
+    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"]
     assert not opened(disk.after_kill()).aborted.is_newly_read
 
 

@@ -76,18 +76,18 @@ def test_damage_is_named_by_its_batch_and_what_comes_before_it_is_read(
         return  # the offset and the leader's epoch are outside the checksum
     content = bytearray(WHOLE)
     content[byte] ^= change
-    told: list[tuple[bytes, int]] = []
+    read: list[tuple[bytes, int]] = []
     with pytest.raises(Corrupt) as caught:
-        told.extend(LogFiles(written(bytes(content)), FOLDER).batches(0, 1 << 40))
+        read.extend(LogFiles(written(bytes(content)), FOLDER).batches(0, 1 << 40))
     assert (caught.value.path, caught.value.position) == (FIRST, STARTS[where])
-    assert told == BATCHES[:where]
+    assert read == BATCHES[:where]
 
 
 @pytest.mark.parametrize("missing", [1, 40, 61, len(BATCHES[3][0]) - 1])
 def test_a_file_that_breaks_off_is_damage(missing: int) -> None:
     content = WHOLE[:-missing]
-    told: list[tuple[bytes, int]] = []
+    read: list[tuple[bytes, int]] = []
     with pytest.raises(Corrupt) as caught:
-        told.extend(LogFiles(written(content), FOLDER).batches(0, 8))
-    assert told == BATCHES[:3]
+        read.extend(LogFiles(written(content), FOLDER).batches(0, 8))
+    assert read == BATCHES[:3]
     assert caught.value.position == STARTS[3]

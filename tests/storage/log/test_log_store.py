@@ -316,9 +316,9 @@ def test_the_longest_topic_name_can_be_deleted() -> None:
     disk.cut_power_at = disk.operations + 1
     with pytest.raises(PowerCut):
         store.delete(key)
-    (grave,) = disk.listdir(DATA)
-    assert len(grave) == 255
-    assert grave.endswith(f".{TOPIC_ID.hex}-delete")
+    (deleted,) = disk.listdir(DATA)
+    assert len(deleted) == 255
+    assert deleted.endswith(f".{TOPIC_ID.hex}-delete")
 
 
 def test_log_starts_and_recovery_points_are_written_as_kafka_does() -> None:

@@ -183,9 +183,9 @@ def test_a_start_beyond_the_log_removes_nothing_for_good_and_says_so(steps: int)
     again = reopened(disk, 0, log_start_offset=40)
     assert (again.log_start_offset, again.log_end_offset) == (40, 40)
     assert [read_file(disk, f"{path}.damaged") for path in paths] == contents
-    told = [repair for repair in again.repairs if isinstance(repair, TailCut)]
-    assert all(cut.kept_as == f"{cut.path}.damaged" for cut in told)
-    assert steps or [cut.path for cut in told] == paths
+    cuts = [repair for repair in again.repairs if isinstance(repair, TailCut)]
+    assert all(cut.kept_as == f"{cut.path}.damaged" for cut in cuts)
+    assert steps or [cut.path for cut in cuts] == paths
 
 
 def test_retention_by_time() -> None:

@@ -213,15 +213,15 @@ def test_what_the_journal_has_put_back_is_not_cut_again(seed: int) -> None:
 def test_the_report_of_a_repair_that_goes_on_is_whole() -> None:
     disk, _ = in_the_first_segment()
     whole = Start(disk.after_kill(), repair=True).warnings()
-    told = []
+    reports = []
     for left, _ in steps(in_the_first_segment, 0):
         if left.exists(f"{DATA}/{REPAIR_FILE}"):
             found = Start(left, repair=False).warnings()
             assert found.pop("A repair was interrupted: it goes on now") == {}
             found.pop("Cut a torn tail", None)
-            told.append(found)
-    assert told
-    for report in told:
+            reports.append(found)
+    assert reports
+    for report in reports:
         assert report["Lost records"] == whole["Lost records"]
         cut = report["Cut what was damaged"]
         # A copy may have been made before: then the next one has another name.

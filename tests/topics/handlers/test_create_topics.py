@@ -47,11 +47,11 @@ def test_a_topic_is_created_with_its_partitions_and_returned_with_its_configs(pl
     assert result.topic_id == plane.topic_id("a")
     assert (result.num_partitions, result.replication_factor) == (3, 1)
     assert result.configs is not None
-    told = {config.name: (config.value, config.config_source) for config in result.configs}
-    assert told["retention.ms"] == ("5000", 1)
-    assert told["segment.bytes"] == ("1073741824", 5)
-    assert len(told) == 33
-    assert list(told) == sorted(told)
+    returned = {config.name: (config.value, config.config_source) for config in result.configs}
+    assert returned["retention.ms"] == ("5000", 1)
+    assert returned["segment.bytes"] == ("1073741824", 5)
+    assert len(returned) == 33
+    assert list(returned) == sorted(returned)
     assert len(plane.store.logs) == 3
 
 

@@ -61,7 +61,7 @@ def page(
     return plane.ask(request, 0, DescribeTopicPartitionsResponse)
 
 
-def told(answer: DescribeTopicPartitionsResponse) -> list[tuple[str | None, list[int]]]:
+def described(answer: DescribeTopicPartitionsResponse) -> list[tuple[str | None, list[int]]]:
     return [(t.name, [p.partition_index for p in t.partitions]) for t in answer.topics]
 
 
@@ -69,7 +69,7 @@ def test_topics_are_described_in_the_order_of_their_names(plane: Plane) -> None:
     plane.given("b", 2)
     plane.given("a", 1)
     answer = page(plane, "b", "a")
-    assert told(answer) == [("a", [0]), ("b", [0, 1])]
+    assert described(answer) == [("a", [0]), ("b", [0, 1])]
     assert answer.next_cursor is None
     assert answer.topics[0].topic_id == plane.topic_id("a")
     assert answer.topics[0].topic_authorized_operations == 3_576
@@ -80,7 +80,7 @@ def test_topics_are_described_in_the_order_of_their_names(plane: Plane) -> None:
 
 def test_all_topics_are_described_where_none_is_named(plane: Plane) -> None:
     plane.given("a")
-    assert [name for name, _ in told(page(plane))] == [OFFSETS_TOPIC, "a"]
+    assert [name for name, _ in described(page(plane))] == [OFFSETS_TOPIC, "a"]
 
 
 def test_all_pages_together_have_every_partition_once(plane: Plane) -> None:
@@ -90,7 +90,7 @@ def test_all_pages_together_have_every_partition_once(plane: Plane) -> None:
     cursor, pages = None, 0
     while pages == 0 or cursor is not None:
         answer = page(plane, "a", "b", "c", limit=3, cursor=cursor)
-        found += [(name, index) for name, indexes in told(answer) for index in indexes]
+        found += [(name, index) for name, indexes in described(answer) for index in indexes]
         cursor, pages = answer.next_cursor, pages + 1
     assert found == [("a", 0), ("a", 1), *(("b", n) for n in range(5)), ("c", 0)]
     assert pages == 3
@@ -105,9 +105,9 @@ def test_a_page_that_ends_with_a_topic_goes_on_with_the_next(plane: Plane) -> No
 def test_the_brokers_own_limit_holds_whatever_is_asked() -> None:
     plane = Plane(TopicSettings(max_request_partition_size_limit=2))
     plane.given("a", 3)
-    assert told(page(plane, "a")) == [("a", [0, 1])]
+    assert described(page(plane, "a")) == [("a", [0, 1])]
     # And no page is empty.
-    assert told(page(plane, "a", limit=0)) == [("a", [0])]
+    assert described(page(plane, "a", limit=0)) == [("a", [0])]
 
 
 def test_unknown_topics_get_an_error(plane: Plane) -> None:
@@ -128,7 +128,7 @@ def test_a_cursor_that_points_nowhere_is_an_invalid_request(plane: Plane, cursor
 def test_a_cursor_of_a_topic_that_was_deleted_meanwhile_goes_on_behind_it(plane: Plane) -> None:
     plane.given("a")
     plane.given("c")
-    assert told(page(plane, cursor=Cursor(TopicName("b"), 3))) == [("c", [0])]
+    assert described(page(plane, cursor=Cursor(TopicName("b"), 3))) == [("c", [0])]
 
 
 # DescribeConfigs

@@ -24,15 +24,15 @@ def test_topics_with_the_same_configs_are_described_once(monkeypatch: pytest.Mon
     plane = Plane()
     names = [plane.given(f"t{n}") for n in range(20)]
     own = plane.given("own", retention_ms="77")
-    looks: list[object] = []
+    calls: list[object] = []
     entries = TopicConfigs.entries
     monkeypatch.setattr(
         TopicConfigs,
         "entries",
-        lambda self, overrides: looks.append(overrides) or entries(self, overrides),
+        lambda self, overrides: calls.append(overrides) or entries(self, overrides),
     )
     results = describe(plane, *names, own, *names).results
-    assert len(looks) == 2
+    assert len(calls) == 2
     assert [result.resource_name for result in results] == [*names, own, *names]
     values = [{config.name: config.value for config in result.configs} for result in results]
     assert values[0] == values[-1]
@@ -46,6 +46,6 @@ def test_an_answer_has_an_end_however_often_a_topic_is_named(
     plane = Plane()
     name = plane.given("t")
     errors = [result.error_code for result in describe(plane, *[name] * 1_000).results]
-    told = errors.index(ErrorCode.INVALID_REQUEST)
-    assert 5 < told < 50
-    assert set(errors[told:]) == {ErrorCode.INVALID_REQUEST}
+    refused_from = errors.index(ErrorCode.INVALID_REQUEST)
+    assert 5 < refused_from < 50
+    assert set(errors[refused_from:]) == {ErrorCode.INVALID_REQUEST}

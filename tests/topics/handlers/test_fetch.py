@@ -42,7 +42,7 @@ def of(
     return FetchTopic(TopicName(name), topic_id, asked)
 
 
-def told(answer: FetchResponse) -> list[tuple[int, ErrorCode, list[int]]]:
+def fetched(answer: FetchResponse) -> list[tuple[int, ErrorCode, list[int]]]:
     return [
         (data.partition_index, data.error_code, offsets_of(data.records or b""))
         for topic in answer.responses
@@ -78,7 +78,7 @@ def test_since_version_13_a_topic_is_called_by_its_id(plane: Plane, version: int
     plane.given_records("a", 1)
     topics = (of("", 0, topic_id=plane.topic_id("a")), of("", 0, topic_id=NOBODYS_ID))
     answer = ask(plane, *topics, version=version)
-    assert told(answer) == [(0, ErrorCode.NONE, [0]), (0, ErrorCode.UNKNOWN_TOPIC_ID, [])]
+    assert fetched(answer) == [(0, ErrorCode.NONE, [0]), (0, ErrorCode.UNKNOWN_TOPIC_ID, [])]
     assert [t.topic_id for t in answer.responses] == [plane.topic_id("a"), NOBODYS_ID]
 
 
@@ -114,11 +114,11 @@ def test_a_read_committed_fetch_gets_the_aborted_transactions(plane: Plane) -> N
     assert plane.fetch("a", isolation_level=0).aborted_transactions is None
     for version in range(4, 13):
         data = plane.fetch("a", isolation_level=1, version=version)
-        told = [
+        aborted = [
             (transaction.producer_id, transaction.first_offset)
             for transaction in data.aborted_transactions or ()
         ]
-        assert told == [(7, 0), (8, 0)]
+        assert aborted == [(7, 0), (8, 0)]
         assert data.last_stable_offset == data.high_watermark == 1
     assert plane.fetch("a", 1, isolation_level=1).aborted_transactions == ()
 
@@ -153,7 +153,7 @@ def test_an_answer_is_filled_in_the_order_of_the_request(plane: Plane) -> None:
         plane.given_records("a", 3, partition)
     size = len(plane.log("a").stored[0])
     answer = ask(plane, of("a", 2, 0, 1), max_bytes=4 * size)
-    assert told(answer) == [
+    assert fetched(answer) == [
         (2, ErrorCode.NONE, [0, 1, 2]),
         (0, ErrorCode.NONE, [0]),
         (1, ErrorCode.NONE, []),
@@ -164,13 +164,19 @@ def test_only_one_partition_may_go_beyond_the_limit(plane: Plane) -> None:
     plane.given("a", 2)
     plane.given_records("a", 2, 0)
     plane.given_records("a", 2, 1)
-    assert [offsets for _, _, offsets in told(ask(plane, of("a", 0, 1), max_bytes=1))] == [[0], []]
+    assert [offsets for _, _, offsets in fetched(ask(plane, of("a", 0, 1), max_bytes=1))] == [
+        [0],
+        [],
+    ]
 
 
 def test_an_empty_partition_leaves_the_first_batch_to_the_next(plane: Plane) -> None:
     plane.given("a", 2)
     plane.given_records("a", 2, 1)
-    assert [offsets for _, _, offsets in told(ask(plane, of("a", 0, 1), max_bytes=1))] == [[], [0]]
+    assert [offsets for _, _, offsets in fetched(ask(plane, of("a", 0, 1), max_bytes=1))] == [
+        [],
+        [0],
+    ]
 
 
 def test_the_brokers_limit_holds_whatever_is_asked() -> None:
@@ -192,7 +198,7 @@ def test_unknown_partitions_come_last(plane: Plane) -> None:
         ("b", [0]),
         ("a", [7]),
     ]
-    assert [code for _, code, _ in told(answer)] == [
+    assert [code for _, code, _ in fetched(answer)] == [
         ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -204,7 +210,7 @@ def test_of_a_partition_that_is_asked_for_twice_the_later_question_counts(plane:
     plane.given("a", 2)
     plane.given_records("a", 3)
     answer = ask(plane, of("a", 0), of("a", 1), of("a", 0, offset=2))
-    assert told(answer) == [(0, ErrorCode.NONE, [2]), (1, ErrorCode.NONE, [])]
+    assert fetched(answer) == [(0, ErrorCode.NONE, [2]), (1, ErrorCode.NONE, [])]
 
 
 # Sessions
@@ -218,7 +224,7 @@ def test_a_full_request_is_answered_without_a_session(
     request = FetchRequest(session_id=session_id, session_epoch=epoch, topics=(of("a", 0),))
     answer = plane.ask(request, 12, FetchResponse)
     assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 0)
-    assert told(answer) == [(0, ErrorCode.NONE, [])]
+    assert fetched(answer) == [(0, ErrorCode.NONE, [])]
 
 
 @pytest.mark.parametrize(("session_id", "epoch"), [(55, 1), (0, 1), (55, -5)])
@@ -296,7 +302,7 @@ def test_a_follower_is_refused(
     topic = of("a" if version < 13 else "", 0, topic_id=plane.topic_id("a"))
     request = FetchRequest(topics=(topic,), **request_fields)  # type: ignore[arg-type] # a test
     answer = plane.ask(request, version, FetchResponse)
-    assert told(answer) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, [])]
+    assert fetched(answer) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, [])]
 
 
 def attached_log(plane: Plane) -> MemoryLog:

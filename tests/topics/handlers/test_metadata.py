@@ -137,8 +137,8 @@ def test_a_topic_that_cannot_be_is_not_made(plane: Plane, name: str, error_code:
     assert topic.error_code is error_code
     assert plane.data.registry.by_name(TopicName(name)) is None
     # A reason that nobody can see from the name alone is told, once.
-    told = [AutoCreationFailed(TopicName("a_b"), "it collides with a.b")]
-    assert plane.events_of(AutoCreationFailed) == (told if name == "a_b" else [])
+    failures = [AutoCreationFailed(TopicName("a_b"), "it collides with a.b")]
+    assert plane.events_of(AutoCreationFailed) == (failures if name == "a_b" else [])
 
 
 def test_too_many_default_replicas_prevent_automatic_creation_and_are_reported() -> None:
