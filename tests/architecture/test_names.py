@@ -20,6 +20,11 @@ REPEATED_NAMES: Final = {
 
 REPEATED_NAMES_MAX: Final = 15
 
+KEYS_OF_RECORDINGS: Final = "tests/compare/scenarios/"
+"""The names of its scenarios are the keys of the transcripts that were recorded with Kafka."""
+
+RECORDED_NAMES_MAX: Final = 16
+
 
 def test_no_two_modules_export_one_name_without_a_reason() -> None:
     assert set(names.repeated_names()) == set(REPEATED_NAMES)
@@ -31,7 +36,10 @@ def test_a_docstring_begins_with_its_term() -> None:
 
 
 def test_names_are_standard_terms() -> None:
-    assert names.words_that_are_not_names() == []
+    findings = names.words_that_are_not_names(EVERYWHERE)
+    recorded = [finding for finding in findings if finding.place.startswith(KEYS_OF_RECORDINGS)]
+    assert [finding for finding in findings if finding not in recorded] == []
+    assert len(recorded) <= RECORDED_NAMES_MAX
 
 
 def test_values_are_structs() -> None:

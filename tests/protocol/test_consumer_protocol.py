@@ -21,7 +21,7 @@ from protocol.consumer_protocol import (
 from protocol.names import GenerationId, TopicName
 from protocol.primitives import Malformed
 from tests.protocol.samples import sample
-from tests.protocol.test_against_kafka_python import their_class, to_theirs
+from tests.protocol.test_against_kafka_python import their_class, to_kafka_python
 
 FULL = ConsumerProtocolSubscription(
     (TopicName("t1"), TopicName("t2")),
@@ -53,7 +53,7 @@ def test_what_another_codec_writes_is_the_same(version: int) -> None:
 
 def write_with_kafka_python(value: Any, version: int) -> bytes:
     cls = their_class(type(value).__name__)
-    body: bytes = cls.encode(to_theirs(value, cls, version), version=version)
+    body: bytes = cls.encode(to_kafka_python(value, cls, version), version=version)
     return version.to_bytes(2, "big") + body
 
 
