@@ -358,7 +358,7 @@ def test_a_loop_of_rebalances_without_a_rejoin_does_not_flood_the_log(
     assert times == [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
-def test_a_gap_in_the_history_is_logged_in_the_words_that_scripts_look_for(
+def test_a_gap_in_the_history_is_logged_in_the_words_that_scripts_expect(
     stream: io.StringIO,
 ) -> None:
     Observer(open_log("json", "info", stream))(shell.HistoryLost("disk full"))
