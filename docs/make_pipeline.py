@@ -58,7 +58,7 @@ chunks of 4 MiB into Arrow batches, all records of a chunk at once
 lockstep.py). A larger batch is read on its own, up to 64 MiB. Of compressed batches some 6 MiB are
 decompressed at a time. The same reader is available in Python as a data source:
 
-    spark.dataSource.register(RollcallLog)     # from pipeline.read.data_source
+    spark.dataSource.register(RollcallLog)     # from pipeline.source
     read = spark.read.format("rollcall-log").option("table", "commits")
     read.option("columns", "group,topic,partition,committed_offset").load("/var/lib/rollcall")
 

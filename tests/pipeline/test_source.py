@@ -7,7 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import decode_record
-from pipeline.read.data_source import FORMAT, BadOption, LogReader, requested_tables
+from pipeline.read.data_source import (
+    FORMAT,
+    BadOption,
+    LogReader,
+    RollcallLog,
+    requested_tables,
+)
 from pipeline.read.segments import NoSegments, pieces, segments, with_records_from
 from pipeline.tables import TABLES
 from storage.api import Record
@@ -22,6 +28,12 @@ def read(spark: SparkSession, path: Path, table: str, **options: object):
     for name, value in options.items():
         reader = reader.option(name.replace("_", "."), str(value))
     return reader.load(str(path))
+
+
+def test_programs_import_the_source_by_its_documented_path() -> None:
+    from pipeline.source import RollcallLog as documented
+
+    assert documented is RollcallLog
 
 
 @pytest.mark.parametrize("piece_bytes", [200, 5_000, 1 << 30])
