@@ -92,7 +92,7 @@ class KafkaWorld(TopicWorld):
                 self._put_in(folder)
         for name, content in checkpoints(self.image).items():
             if self.dice.random() < 0.7:
-                self._tell(f"with {name}")
+                self._log_event(f"with {name}")
                 self._write_file(f"{DATA}/{name}", content)
         self.disk.sync_dir(DATA)
         # This start finds no catalog; losing it later would be the second time.
@@ -107,7 +107,7 @@ class KafkaWorld(TopicWorld):
                 active = max(name for name in self.disk.listdir(folder) if name.endswith(".log"))
                 base = active.removesuffix(".log")
                 kept.durable_to = int(base)
-                self._tell(f"torn {name}-{index} from {kept.durable_to}")
+                self._log_event(f"torn {name}-{index} from {kept.durable_to}")
                 self._lose_end(f"{folder}/{active}")
                 for suffix in (".index", ".timeindex"):
                     self._lose_end(f"{folder}/{base}{suffix}")
