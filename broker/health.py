@@ -12,14 +12,13 @@ from typing import Final
 from msgspec.structs import asdict
 
 from broker.partitions.ownership import Ownership
+from seams.text import first_of
 
 FAILED_NAMED_MAX: Final = 5
 
 
 def _named(partitions: Sequence[int]) -> str:
-    named = ", ".join(map(str, partitions[:FAILED_NAMED_MAX]))
-    more = len(partitions) - FAILED_NAMED_MAX
-    return f"partition {named}" + (f" and {more} more" if more > 0 else "")
+    return f"partition {first_of([*map(str, partitions)], FAILED_NAMED_MAX)}"
 
 
 class Health:

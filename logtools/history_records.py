@@ -22,15 +22,9 @@ def decode_history(key: bytes | None, value: bytes | None) -> ShownRecord:
     try:
         event = decode(value)
     except UnreadableEntry as fault:
-        return ShownRecord(
-            UNKNOWN_RECORD,
-            group,
-            {"bytes": base64_text(value)},
-            group,
-            problem=str(fault) or "no msgpack",
-        )
+        return _undecoded(group, value, str(fault) or "no msgpack")
     if event is None:  # of a version that is yet to come
-        return ShownRecord(UNKNOWN_RECORD, group, {"bytes": base64_text(value)}, group)
+        return _undecoded(group, value)
     return ShownRecord(ENTRY_NAMES[type(event)], group, _json(as_plain(event)), group)
 
 
@@ -42,13 +36,7 @@ def decode_lag(key: bytes | None, value: bytes | None) -> ShownRecord:
     try:
         sample = decode_sample(key, value)
     except UnreadableSample as fault:
-        return ShownRecord(
-            UNKNOWN_RECORD,
-            group,
-            {"bytes": base64_text(value)},
-            group,
-            problem=str(fault) or "no msgpack",
-        )
+        return _undecoded(group, value, str(fault) or "no msgpack")
     shown: Json = {
         "topic": sample.topic,
         "at": sample.at_ms,
@@ -64,6 +52,10 @@ def decode_lag(key: bytes | None, value: bytes | None) -> ShownRecord:
         ],
     }
     return ShownRecord("LagSample", group, shown, group, sample.topic)
+
+
+def _undecoded(group: str | None, value: bytes, problem: str | None = None) -> ShownRecord:
+    return ShownRecord(UNKNOWN_RECORD, group, {"bytes": base64_text(value)}, group, problem=problem)
 
 
 def _json(plain: object) -> Json:

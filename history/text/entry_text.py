@@ -44,7 +44,7 @@ from history.text.rebalance_text import (
     format_topic_change,
     shorten_id,
 )
-from seams.text import duration, instant
+from seams.text import duration, first_of, instant
 
 CHANGES_NAMED_MAX: Final = 3
 
@@ -120,9 +120,8 @@ def _name(member: MemberIdentity) -> str:
 
 def _first(values: Sequence[T], text: Callable[[T], str], left_out: int = 0) -> str:
     """The first values as text, the others counted."""
-    shown = ", ".join(text(value) for value in values[:NAMED_MAX])
-    more = max(0, len(values) - NAMED_MAX) + left_out
-    return f"{shown} and {more} more" if more else shown
+    shown = [text(value) for value in values[:NAMED_MAX]]
+    return first_of(shown, NAMED_MAX, len(values) + left_out)
 
 
 def _by(client: RequestClient | None) -> str:

@@ -13,7 +13,7 @@ from history.causes import Cause, End, WaitEnd
 from history.entries import AlsoCaused, MemberWait, Rebalance, TopicPartitionCounts
 from history.text.rebalance_json import replace_epoch_times
 from history.waiting import AwaitedMember, GroupWait, WaitReason
-from seams.text import duration, instant
+from seams.text import duration, first_of, instant
 
 NAMED_MAX: Final = 5
 """Members or topics that a line names; the others are counted."""
@@ -298,13 +298,11 @@ def _assigned(rebalance: Rebalance) -> Iterable[str]:
         more = (rebalance.partitions_moved or 0) - min(len(rebalance.moves), MOVES_NAMED_MAX)
         yield f"  Moved: {shown}{f'; and {more} more' if more > 0 else ''}."
     if rebalance.held:
-        shown = ", ".join(
-            f"{format_member(tasks.member, is_short=True)} {tasks.standby}"
-            for tasks in rebalance.held[:NAMED_MAX]
-        )
-        more = len(rebalance.held) - NAMED_MAX
-        last = f" and {more} more" if more > 0 else ""
-        yield f"  Standby tasks of Kafka Streams (standbys and warm-ups): {shown}{last}."
+        tasks = [
+            f"{format_member(held.member, is_short=True)} {held.standby}" for held in rebalance.held
+        ]
+        shown = first_of(tasks, NAMED_MAX)
+        yield f"  Standby tasks of Kafka Streams (standbys and warm-ups): {shown}."
     if rebalance.described:
         yield f"  Assigned: {rebalance.described}."
 

@@ -18,7 +18,7 @@ from history.verdicts.model import (
 from history.verdicts.recent_activity import RecentActivity
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.member_metadata import CONNECT
-from seams.text import duration
+from seams.text import duration, first_of
 
 RETRY_MS: Final = 10_000
 """A client that was refused retries much sooner than this, or has given up."""
@@ -97,11 +97,10 @@ def stuck_groups(
     if not waiting and not group.pending_member_ids:
         return  # an empty group that waits for more members to come
     until_ms = _until_ms(group, activity)
-    names = ", ".join(member_name(member.identity) for member in waiting[:VERDICT_NAMES_MAX])
-    if not waiting:
+    if waiting:
+        names = first_of([member_name(member.identity) for member in waiting], VERDICT_NAMES_MAX)
+    else:
         names = f"{len(group.pending_member_ids)} that were given an id and have not joined"
-    elif len(waiting) > VERDICT_NAMES_MAX:
-        names += f" and {len(waiting) - VERDICT_NAMES_MAX} more"
     silent_ms = max((member.silent_ms for member in waiting), default=0)
     yield Verdict(
         group.group_id,
