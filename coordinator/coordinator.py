@@ -10,9 +10,8 @@ again. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, TypeVar
 
-from coordinator.classic.commands import Join, Leave, Sync
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
@@ -56,6 +55,8 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
+
+R = TypeVar("R", bound=GroupRequest)
 
 _CREATES_GROUP: Final = (JoinGroupRequest, OffsetCommitRequest)
 
@@ -165,34 +166,14 @@ class GroupCoordinator:
         if not fits_string(request.group_id):
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        shard = self._shard_for(request, token)
-        if shard is not None:
-            try:
-                refusal = self._refusal(shard, request, now)
-                if refusal is None:
-                    shard.offset_commit(request, token, now)
-            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
-                self._failed(failure, shard, request, token, now)
-            else:
-                if refusal is not None:
-                    self._refuse(request, token, refusal)
+        self._serve(request, token, now, Shard.offset_commit)
 
     def _offset_delete(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetDeleteRequest)
         if not request.group_id:
             self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
-            return
-        shard = self._shard_for(request, token)
-        if shard is not None:
-            try:
-                refusal = self._refusal(shard, request, now)
-                if refusal is None:
-                    shard.offset_delete(request, token, now)
-            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
-                self._failed(failure, shard, request, token, now)
-            else:
-                if refusal is not None:
-                    self._refuse(request, token, refusal)
+        else:
+            self._serve(request, token, now, Shard.offset_delete)
 
     def _join_group(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, JoinGroupRequest)
@@ -208,7 +189,7 @@ class GroupCoordinator:
         elif is_unwritable_join(request, token):
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
-            self._turn(Join(request.group_id, request, token), now)
+            self._serve(request, token, now, Shard.join_group)
 
     def _sync_group(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, SyncGroupRequest)
@@ -219,23 +200,29 @@ class GroupCoordinator:
         elif not request.group_id:
             self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
         else:
-            self._turn(Sync(request.group_id, request, token), now)
+            self._serve(request, token, now, Shard.sync_group)
 
     def _leave_group(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, LeaveGroupRequest)
         if not request.group_id:
             self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
         else:
-            self._turn(Leave(request.group_id, request, token), now)
+            self._serve(request, token, now, Shard.leave_group)
 
-    def _turn(self, command: Join | Sync | Leave, now: Now) -> None:
-        request, token = command.request, command.token
+    def _serve(
+        self,
+        request: R,
+        token: ReplyToken,
+        now: Now,
+        act: Callable[[Shard, R, ReplyToken, Now], None],
+    ) -> None:
+        """Let the group's shard act on a request that may write, or refuse the request."""
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
                 refusal = self._refusal(shard, request, now)
                 if refusal is None:
-                    shard.turn(command, now)
+                    act(shard, request, token, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
                 self._failed(failure, shard, request, token, now)
             else:

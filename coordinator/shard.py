@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from coordinator.classic.commands import Beat
+from coordinator.classic.commands import Beat, Join, Leave, Sync
 from coordinator.classic.decide.describe_group import (
     describe_group,
     described_bytes,
@@ -49,6 +49,8 @@ from protocol.answer_budget import AnswerBudget
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.list_groups import ListedGroup
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
@@ -126,6 +128,15 @@ class Shard:
                     self._send((Reply(token, HEARTBEAT_ANSWERS[error_code]),), group.position, now)
                 return
         self.turn(Beat(request.group_id, request, token), now)
+
+    def join_group(self, request: JoinGroupRequest, token: ReplyToken, now: Now) -> None:
+        self.turn(Join(request.group_id, request, token), now)
+
+    def sync_group(self, request: SyncGroupRequest, token: ReplyToken, now: Now) -> None:
+        self.turn(Sync(request.group_id, request, token), now)
+
+    def leave_group(self, request: LeaveGroupRequest, token: ReplyToken, now: Now) -> None:
+        self.turn(Leave(request.group_id, request, token), now)
 
     def turn(self, command: Command, now: Now) -> None:
         """Carry out one command and the whole chain of those that it leads to."""

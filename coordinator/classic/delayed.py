@@ -47,7 +47,7 @@ class DelayedJoin(Struct, frozen=True, eq=False):
         return (self.group.group_id, self.slot)
 
     def try_complete(self) -> CompleteJoin | None:
-        if _is_waiting(self.group, self.rebalance_id) and not self.group.all_members_joined:
+        if is_in_rebalance(self.group, self.rebalance_id) and not self.group.all_members_joined:
             return None
         return CompleteJoin(self.group.group_id, self.rebalance_id, expired=False)
 
@@ -73,7 +73,7 @@ class InitialDelayedJoin(Struct, frozen=True, eq=False):
         return (self.group.group_id, self.slot)
 
     def try_complete(self) -> EndInitialDelay | None:
-        return None if _is_waiting(self.group, self.rebalance_id) else self.on_expiration()
+        return None if is_in_rebalance(self.group, self.rebalance_id) else self.on_expiration()
 
     def on_expiration(self) -> EndInitialDelay:
         return EndInitialDelay(
@@ -202,5 +202,6 @@ def partitions_slot(group_id: GroupId) -> Hashable:
     return ("partitions", group_id)
 
 
-def _is_waiting(group: ClassicGroupView, rebalance_id: int) -> bool:
+def is_in_rebalance(group: ClassicGroupView, rebalance_id: int) -> bool:
+    """Whether this rebalance still waits for members: a later one has another number."""
     return group.state is GroupState.PREPARING_REBALANCE and group.rebalance_id == rebalance_id

@@ -14,7 +14,12 @@ from coordinator.classic.commands import BeginRebalance, CompleteJoin, EndInitia
 from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.lapsed_members import lapsed_removed
 from coordinator.classic.decide.sessions import beat_ops
-from coordinator.classic.delayed import ClassicOp, DelayedJoin, InitialDelayedJoin
+from coordinator.classic.delayed import (
+    ClassicOp,
+    DelayedJoin,
+    InitialDelayedJoin,
+    is_in_rebalance,
+)
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.classic.transitions import CAN_REBALANCE
 from coordinator.outcome import Outcome, Reply
@@ -78,11 +83,7 @@ def decide_end_initial_delay(
     group: ClassicGroupView | None, command: EndInitialDelay, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Somebody came during the delay: wait once more, while time remains; else complete."""
-    if (
-        group is None
-        or group.state is not GroupState.PREPARING_REBALANCE
-        or group.rebalance_id != command.rebalance_id
-    ):
+    if group is None or not is_in_rebalance(group, command.rebalance_id):
         return Outcome()
     if not group.new_member_added or command.remaining_ms == 0:
         return Outcome(then=(CompleteJoin(group.group_id, command.rebalance_id, expired=True),))

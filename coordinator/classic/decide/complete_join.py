@@ -14,7 +14,7 @@ from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import generation_answer, members_for_leader
 from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.decide.sessions import beat_ops
-from coordinator.classic.delayed import DelayedJoin, DelayedSync
+from coordinator.classic.delayed import DelayedJoin, DelayedSync, is_in_rebalance
 from coordinator.classic.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
 from coordinator.classic.generation_record import end_generation_record, generation_record
 from coordinator.classic.generations import next_generation
@@ -23,7 +23,7 @@ from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
-from protocol.names import GenerationId, GroupState, MemberId
+from protocol.names import GenerationId, MemberId
 from seams.now import Now
 from storage.api import Record
 
@@ -38,11 +38,7 @@ def decide_complete_join(
     group: ClassicGroupView | None, command: CompleteJoin, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Drop a stale command; else drop who is missing first, and go on with who is there."""
-    if (
-        group is None
-        or group.state is not GroupState.PREPARING_REBALANCE
-        or group.rebalance_id != command.rebalance_id
-    ):
+    if group is None or not is_in_rebalance(group, command.rebalance_id):
         return Outcome()
     missing = [m for m in group.members.values() if m.awaiting_join is None]
     dropped = [m for m in missing if m.group_instance_id is None]
