@@ -169,10 +169,10 @@ def test_history_lists_events_and_who_moved_offsets(daemon: Daemon) -> None:
 def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     come_and_go(daemon, "before", 1)
     time.sleep(0.01)  # another millisecond
-    since = round(time.time() * 1000)
+    since = time.time_ns() // 1_000_000  # down, as the daemon does
     come_and_go(daemon, "night-1", 1)
     come_and_go(daemon, "night-2", 1)
-    until_ms = round(time.time() * 1000)
+    until_ms = time.time_ns() // 1_000_000
     time.sleep(0.01)
     come_and_go(daemon, "after", 1)
     span = ("--since", str(since), "--until", str(until_ms), "--admin", daemon.admin)

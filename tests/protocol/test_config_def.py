@@ -36,7 +36,7 @@ ANSWERS: Final = {
 
 
 # Kafka differs: it reads the digits of every script (docs/differences.md).
-OTHER_DIGITS: Final = frozenset("\u0665\uff15")
+OTHER_DIGITS: Final = ("\u0665", "\uff15")
 
 
 def _kafkas(kind: str, name: str, values: Iterable[str]) -> dict[str, str]:
