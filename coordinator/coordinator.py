@@ -32,6 +32,15 @@ from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
 from coordinator.writable import is_unwritable_join
 from protocol.messages import Request, Response
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+)
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -132,6 +141,8 @@ class GroupCoordinator:
             ApiKey.LIST_GROUPS: many.list_groups,
             ApiKey.DESCRIBE_GROUPS: many.describe_groups,
             ApiKey.DELETE_GROUPS: many.delete_groups,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer_group_heartbeat,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: self._consumer_group_describe,
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -228,6 +239,20 @@ class GroupCoordinator:
             else:
                 if refusal is not None:
                     self._refuse(request, token, refusal)
+
+    def _consumer_group_heartbeat(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        unsupported = ErrorCode.UNSUPPORTED_VERSION
+        self._reply(token, ConsumerGroupHeartbeatResponse(error_code=unsupported))
+
+    def _consumer_group_describe(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, ConsumerGroupDescribeRequest)
+        unsupported = ErrorCode.UNSUPPORTED_VERSION
+        described = [
+            DescribedConsumerGroup(error_code=unsupported, group_id=group_id)
+            for group_id in request.group_ids
+        ]
+        self._reply(token, ConsumerGroupDescribeResponse(groups=described))
 
     # ------------------------------------------------------------ the steps of a request
 

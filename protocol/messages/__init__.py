@@ -3,6 +3,14 @@
 from typing import Final
 
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -58,6 +66,8 @@ Request = (
     | DeleteGroupsRequest
     | OffsetDeleteRequest
     | DescribeClusterRequest
+    | ConsumerGroupHeartbeatRequest
+    | ConsumerGroupDescribeRequest
     | DescribeTopicPartitionsRequest
 )
 Response = (
@@ -84,6 +94,8 @@ Response = (
     | DeleteGroupsResponse
     | OffsetDeleteResponse
     | DescribeClusterResponse
+    | ConsumerGroupHeartbeatResponse
+    | ConsumerGroupDescribeResponse
     | DescribeTopicPartitionsResponse
 )
 
@@ -111,6 +123,8 @@ REQUESTS: Final[dict[ApiKey, type[Request]]] = {
     ApiKey.DELETE_GROUPS: DeleteGroupsRequest,
     ApiKey.OFFSET_DELETE: OffsetDeleteRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest,
 }
 RESPONSES: Final[dict[ApiKey, type[Response]]] = {
@@ -137,5 +151,7 @@ RESPONSES: Final[dict[ApiKey, type[Response]]] = {
     ApiKey.DELETE_GROUPS: DeleteGroupsResponse,
     ApiKey.OFFSET_DELETE: OffsetDeleteResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsResponse,
 }
