@@ -43,7 +43,7 @@ LEAVE_STATIC_EPOCH: Final = -2
 """The member epoch of a static member that leaves for a while and keeps its assignment."""
 
 
-class TopicPartitions(Struct):
+class HeartbeatTopicPartitions(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
@@ -63,12 +63,14 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_regex: Annotated[str | None, since(STRING, 1, nullable=True)] = None
     server_assignor: Annotated[str | None, nullable(STRING)] = None
     topic_partitions: Annotated[
-        Sequence[TopicPartitions] | None, nullable(array(TopicPartitions))
+        Sequence[HeartbeatTopicPartitions] | None, nullable(array(HeartbeatTopicPartitions))
     ] = None
 
 
-class Assignment(Struct):
-    topic_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
+class HeartbeatAssignment(Struct):
+    topic_partitions: Annotated[
+        Sequence[HeartbeatTopicPartitions], array(HeartbeatTopicPartitions)
+    ] = ()
 
 
 class ConsumerGroupHeartbeatResponse(Message):
@@ -82,4 +84,4 @@ class ConsumerGroupHeartbeatResponse(Message):
     member_id: Annotated[MemberId | None, nullable(STRING)] = None
     member_epoch: Annotated[int, INT32] = 0
     heartbeat_interval_ms: Annotated[int, INT32] = 0
-    assignment: Annotated[Assignment | None, nullable(Assignment)] = None
+    assignment: Annotated[HeartbeatAssignment | None, nullable(HeartbeatAssignment)] = None
