@@ -1,0 +1,1 @@
+"""Assignors: which member of a consumer group reads which partitions."""
