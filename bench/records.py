@@ -11,7 +11,7 @@ import gc
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from broker.background.snapshot_job import take_snapshot
@@ -50,8 +50,16 @@ SETTINGS = GroupSettings()
 class OneTopic:
     """A topic of a thousand partitions."""
 
+    topics_version = 0
+
+    def topic_names(self) -> Collection[TopicName]:
+        return (TOPIC,)
+
     def partition_count(self, name: TopicName) -> int | None:
         return 1_000 if name == TOPIC else None
+
+    def partition_racks(self, name: TopicName) -> Sequence[Sequence[str]]:
+        return ((),) * (self.partition_count(name) or 0)
 
     def topic_id(self, name: TopicName) -> TopicId | None:
         return TOPIC_ID if name == TOPIC else None

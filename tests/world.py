@@ -6,9 +6,9 @@ all that is appended is stored at once; with `storing = False` the test says whe
 each step the groups and the purgatories check themselves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, TypeVar
-from uuid import UUID
+from uuid import NAMESPACE_OID, uuid5
 
 from msgspec.structs import replace
 
@@ -125,16 +125,35 @@ class Asked:
 
 
 class Topics:
-    """Topics of the data plane: name -> number of partitions."""
+    """Topics of the data plane: name -> number of partitions. `racks` are those of each partition.
+
+    Tests change `counts` as they like; the version rises when a change is first seen.
+    """
 
     def __init__(self) -> None:
         self.counts: dict[TopicName, int] = {TopicName("t"): 100}
+        self.racks: tuple[str, ...] = ()
+        self._seen: dict[TopicName, int] = {}
+        self._version = 0
+
+    @property
+    def topics_version(self) -> int:
+        if self._seen != self.counts:
+            self._seen = dict(self.counts)
+            self._version += 1
+        return self._version
+
+    def topic_names(self) -> Collection[TopicName]:
+        return tuple(self.counts)
 
     def partition_count(self, name: TopicName) -> int | None:
         return self.counts.get(name)
 
+    def partition_racks(self, name: TopicName) -> Sequence[Sequence[str]]:
+        return (self.racks,) * self.counts.get(name, 0)
+
     def topic_id(self, name: TopicName) -> TopicId | None:
-        return UUID(int=sum(name.encode()) + 1) if name in self.counts else None
+        return uuid5(NAMESPACE_OID, name) if name in self.counts else None
 
     def topic_name(self, topic_id: TopicId) -> TopicName | None:
         return next((name for name in self.counts if self.topic_id(name) == topic_id), None)

@@ -7,7 +7,7 @@ with the folders on the disk, as `catalog_recovery.py` plans it.
 Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for the logs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -99,15 +99,28 @@ class TopicRegistry:
         # Deleted; the coordinator may still have their offsets.
         self._forgetting: dict[TopicId, TopicName] = {}
         self._next_producer_id = greatest_producer_id + 1
+        self._version = 0
+        # This node has the only replica of every partition.
+        self._racks = (settings.broker_rack,) if settings.broker_rack else ()
         self.was_repaired = False
         self._damaged: frozenset[TopicPartition] = frozenset()  # a folder without a readable log
         self._load(settings, repair=repair)
 
     # Queries
 
+    @property
+    def topics_version(self) -> int:
+        return self._version
+
+    def topic_names(self) -> Collection[TopicName]:
+        return tuple(self._by_name)
+
     def partition_count(self, name: TopicName) -> int | None:
         topic = self._by_name.get(name)
         return None if topic is None else len(topic.partitions)
+
+    def partition_racks(self, name: TopicName) -> Sequence[Sequence[str]]:
+        return (self._racks,) * (self.partition_count(name) or 0)
 
     def topic_id(self, name: TopicName) -> TopicId | None:
         topic = self._by_name.get(name)
@@ -448,16 +461,19 @@ class TopicRegistry:
         return Topic(name, topic_id, configs, self.configs.effective(configs), is_internal(name))
 
     def _add(self, topic: Topic) -> None:
+        self._version += 1
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
 
     def _serve(self, topic: Topic, logs: Sequence[TopicLog]) -> None:
+        self._version += 1
         for log in logs:
             partition = Partition(log.topic_partition, log)
             topic.partitions.append(partition)
             self._partitions[log.topic_partition] = partition
 
     def _remove(self, topic: Topic) -> None:
+        self._version += 1
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         for partition in topic.partitions:

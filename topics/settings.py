@@ -44,6 +44,7 @@ class TopicSettings(Struct, frozen=True):
     # Kafka writes a producer snapshot when a segment is rolled; ours bounds what a start has to
     # read, by time: after kill -9 the batches of the last minute are read again.
     producer_snapshot_interval_ms: int = 60_000
+    broker_rack: str = ""  # without a rack
     internal_topics: Mapping[TopicName, InternalTopic] = field(default_factory=dict)
     """Besides the offsets topic. Each is read through the log that the broker attaches."""
     broker_properties: Mapping[str, str] = field(default_factory=dict)

@@ -185,7 +185,9 @@ def test_every_topic_setting_that_has_a_key_follows_it() -> None:
         assert getattr(topic_settings(changed), name) != getattr(TopicSettings(), name), name
 
 
-def _other(value: bool | float) -> bool | float:
+def _other(value: bool | float | str) -> bool | float | str:
+    if isinstance(value, str):
+        return value + "other"
     if isinstance(value, bool):
         return not value
     return value + 2 if isinstance(value, int) else value / 2

@@ -1,5 +1,6 @@
 """Offset fixtures: groups, topics and requests for the tests of offsets, one line each."""
 
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from coordinator.classic.group import ClassicGroup, ClassicMember
@@ -44,8 +45,18 @@ class Topics:
         self.counts = {"orders": 3, "audit": 1} if counts is None else counts
         self.ids = {name: UUID(int=n) for n, name in enumerate(self.counts, 1)} | (ids or {})
 
+    @property
+    def topics_version(self) -> int:
+        return 0
+
+    def topic_names(self) -> Collection[TopicName]:
+        return tuple(map(TopicName, self.counts))
+
     def partition_count(self, name: TopicName) -> int | None:
         return self.counts.get(name)
+
+    def partition_racks(self, name: TopicName) -> Sequence[Sequence[str]]:
+        return ((),) * self.counts.get(name, 0)
 
     def topic_id(self, name: TopicName) -> TopicId | None:
         return self.ids.get(name)

@@ -87,6 +87,7 @@ def test_what_is_not_there_has_no_id_no_name_and_no_partitions(plane: Plane) -> 
     assert registry.topic_name(random_topic_id()) is None
     assert registry.partition_count(TopicName("a")) is None
     assert registry.partition("a", 0) is None
+    assert registry.partition_racks(TopicName("a")) == ()
 
 
 def test_a_listener_hears_of_every_change_once_it_is_made(plane: Plane) -> None:
@@ -110,6 +111,51 @@ def test_a_listener_hears_of_every_change_once_it_is_made(plane: Plane) -> None:
         PartitionsAdded(topic.name, topic.topic_id, 2, 5),
         TopicDeleted(topic.name, topic.topic_id, 5),
     ]
+
+
+def test_the_version_rises_with_every_change_of_names_or_partitions(plane: Plane) -> None:
+    registry = plane.data.registry
+    versions = [registry.topics_version]
+    seen_by_listener: list[int] = []
+    registry.subscribe(lambda _: seen_by_listener.append(registry.topics_version))
+
+    plane.given("a", 2)
+    versions.append(registry.topics_version)
+    topic = registry.by_name(TopicName("a"))
+    assert topic is not None
+    plane.run(registry.add_partitions(topic, 5))
+    versions.append(registry.topics_version)
+    plane.given_records("a", 2)
+    assert registry.topics_version == versions[-1]
+    plane.run(registry.delete(topic))
+    versions.append(registry.topics_version)
+
+    assert versions == sorted(set(versions))
+    assert seen_by_listener == versions[1:]
+
+
+def test_a_refused_change_does_not_raise_the_version(plane: Plane) -> None:
+    before = plane.data.registry.topics_version
+    plane.catalog.fail_next = OSError(28, "No space left on device")
+    assert plane.create("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.data.registry.topics_version == before
+
+
+def test_all_names_are_those_of_this_moment(plane: Plane) -> None:
+    plane.given("b")
+    plane.given("a")
+    names = plane.data.registry.topic_names()
+    delete(plane, "b")
+
+    assert set(names) == {OFFSETS_TOPIC, "a", "b"}
+    assert set(plane.data.registry.topic_names()) == {OFFSETS_TOPIC, "a"}
+
+
+def test_each_partition_has_the_rack_of_this_node_if_it_has_one(plane: Plane) -> None:
+    name = plane.given("a", 3)
+    assert plane.data.registry.partition_racks(name) == ((), (), ())
+    plane.restart(TopicSettings(broker_rack="east-1"))
+    assert plane.data.registry.partition_racks(name) == (("east-1",),) * 3
 
 
 def test_a_deleted_topics_records_are_gone_and_its_name_is_free(plane: Plane) -> None:
