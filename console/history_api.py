@@ -22,6 +22,7 @@ from broker.history_log.reader import FOREVER_MS, TimeRange
 from broker.history_log.view import HistoryView
 from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
+from coordinator.group_types import as_classic
 from history.encoding import as_plain
 from history.entries import ENTRY_NAMES, GroupDeletedEntry, OffsetsMovedEntry
 from history.text.entry_text import format_entry
@@ -92,11 +93,12 @@ class HistoryApi:
     ) -> dict[str, object]:
         """The group at this moment: whom it waits for, and what is wrong."""
         group = self._daemon.coordinator.group(GroupId(group_id))
+        classic = as_classic(group)
         waiting = view.waiting(group_id) if is_now else None
         now_ms = self._daemon.clock.now().wall_ms
         return {
             "state": None if group is None else str(group.state),
-            "generation": None if group is None else group.generation_id,
+            "generation": None if classic is None else classic.generation_id,
             "members": None if group is None else len(group.members),
             "protocol_type": None if group is None else group.protocol_type,
             "waiting": None if waiting is None else _waiting(waiting),

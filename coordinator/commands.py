@@ -6,12 +6,14 @@ classic/delayed.py).
 
 from coordinator.classic.commands import AssignmentStored, ClassicCommand
 from coordinator.classic.delayed import ClassicOp
+from coordinator.consumer.commands import ConsumerCommand
+from coordinator.consumer.delayed import ConsumerOp
 
-Command = ClassicCommand
+Command = ClassicCommand | ConsumerCommand
 """What one turn of a shard carries out."""
 
 StoredCommand = AssignmentStored
 """A command for when a record is stored; `refused` gives the one that replaces it on a timeout."""
 
-Op = ClassicOp
+Op = ClassicOp | ConsumerOp
 """What waits in the purgatory and yields a command."""

@@ -15,6 +15,8 @@ from typing import Final, TypeVar
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
+from coordinator.consumer.assignors.assignor import Assignor
+from coordinator.consumer.context import ConsumerContext
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
@@ -77,6 +79,10 @@ def _raise(_partition: int, failure: Exception) -> None:
     raise failure
 
 
+def _no_member_id() -> MemberId:
+    raise AssertionError("no way to make member ids was given")
+
+
 def _ignore(_topic_id: TopicId) -> None:
     pass
 
@@ -95,6 +101,8 @@ class GroupCoordinator:
         observe: Callable[[AnyEvent], None],
         shard_failed: Callable[[int, Exception], None] = _raise,
         history_sink: HistorySink | None = None,
+        new_consumer_member_id: Callable[[], MemberId] = _no_member_id,
+        assignors: Mapping[str, Assignor] | None = None,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
@@ -124,6 +132,7 @@ class GroupCoordinator:
             self.group_counts,
             self._next_deadline,
             self._deleted.done,
+            ConsumerContext(settings, topics, assignors or {}, new_consumer_member_id),
             history_sink,
         )
         many = ManyGroups(

@@ -10,6 +10,8 @@ Times: `at_ms` is the wall clock (Unix epoch).
 from msgspec import Struct
 
 from coordinator.classic.events import ClassicEvent
+from coordinator.consumer.events import ConsumerEvent
+from coordinator.group import GroupType
 from coordinator.offsets.events import DeletionCause, OffsetEvent, OffsetsOfTopics
 from coordinator.records import RecordSkipped
 from protocol.names import GroupId
@@ -21,6 +23,7 @@ class GroupCreated(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     simple: bool
+    group_type: GroupType = GroupType.CLASSIC
 
 
 class GroupDeleted(Struct, frozen=True):
@@ -32,6 +35,19 @@ class GroupDeleted(Struct, frozen=True):
     offsets: OffsetsOfTopics
     client_id: str = ""
     client_host: str = ""
+
+
+class GroupConverted(Struct, frozen=True):
+    """A group without members of the new type takes its place, and its offsets.
+
+    The events that bring its members follow in the same turn.
+    """
+
+    group_id: GroupId
+    at_ms: int
+    from_type: GroupType
+    to_type: GroupType
+    reason: str
 
 
 class PartitionLoaded(Struct, frozen=True):
@@ -58,7 +74,10 @@ class PartitionClosed(Struct, frozen=True):
     groups: int
 
 
-Event = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent
+TypedEvent = ClassicEvent | ConsumerEvent
+"""What happens to a group of one type."""
+
+Event = GroupCreated | GroupDeleted | GroupConverted | TypedEvent | OffsetEvent
 """What happens to one group: all that a decision may yield."""
 
 PartitionEvent = PartitionLoaded | PartitionLoadFailed | PartitionClosed

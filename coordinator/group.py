@@ -18,6 +18,7 @@ class GroupType(StrEnum):
     """As ListGroups and the tools print it."""
 
     CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 class CommittedOffset(Struct, frozen=True, gc=False):

@@ -10,14 +10,13 @@ from typing import Final
 
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command, Op
-from coordinator.events import Event, GroupCreated, GroupDeleted
+from coordinator.events import Event, GroupConverted, GroupCreated, GroupDeleted
 from coordinator.group_counts import GroupCounts
 from coordinator.group_types import (
     AnyGroup,
     apply_event,
-    cancel_timers,
-    check_timers,
-    mark_dead,
+    check_group_timers,
+    end_group,
     new_group,
 )
 from coordinator.next_deadline import NextDeadline
@@ -113,21 +112,31 @@ class GroupStore:
             elif isinstance(event, _OFFSET_EVENTS):
                 evolve_offsets(self.groups[group_id], event)
             elif isinstance(event, GroupCreated):
-                group = new_group(group_id, event.at_ms)
+                group = new_group(group_id, event.at_ms, event.group_type)
                 # Answers about it wait for the end of an older group of its name.
                 group.position = self._deleted_position
                 self.add(group)
             elif isinstance(event, GroupDeleted):
                 group = self.groups.pop(group_id)
-                cancel_timers(group, self)
                 self._group_counts.removed(group.state, len(group.members))
-                mark_dead(group, event.at_ms)
+                end_group(group, event.at_ms, self)
                 group.offsets = {}
+            elif isinstance(event, GroupConverted):
+                self._convert(group_id, event)
             else:
                 group = self.groups[group_id]
                 state, members = group.state, len(group.members)
                 apply_event(group, event, self)
                 self._group_counts.changed(group, state, members)
+
+    def _convert(self, group_id: GroupId, event: GroupConverted) -> None:
+        old = self.groups.pop(group_id)
+        group = new_group(group_id, event.at_ms, event.to_type)
+        group.offsets, old.offsets = old.offsets, {}
+        group.position, group.offsets_position = old.position, old.offsets_position
+        self._group_counts.removed(old.state, len(old.members))
+        end_group(old, event.at_ms, self)
+        self.add(group)
 
     def add(self, group: AnyGroup) -> None:
         """A group that was created or restored."""
@@ -161,4 +170,4 @@ class GroupStore:
             assert group.group_id == group_id
             assert not group.lock.held, f"{group_id} is locked between turns"
             group.check()
-            check_timers(group, self.purgatory.watching)
+            check_group_timers(group, self.purgatory.watching)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coordinator.commands import Command
 from coordinator.group_store import GroupStore
-from coordinator.group_types import AnyGroup, start_after_load
+from coordinator.group_types import AnyGroup, started_after_load
 from coordinator.image import NOTHING, Image, LoadStart
 from coordinator.records import RecordSkipped
 from coordinator.shard_context import ShardContext
@@ -108,7 +108,7 @@ class LazyRestore:
         self._group_counts.unrestored -= 1
         if self._history_sink is not None:
             self._history_sink.loaded(group, now)
-        ops, command = start_after_load(group, now, self._settings)
+        ops, command = started_after_load(group, now, self._settings)
         for op in ops:
             self._store.schedule(op)
         if command is not None:

@@ -26,11 +26,13 @@ from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartb
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
+from coordinator.consumer.group import ConsumerGroup
+from coordinator.decision_context import DecisionContext
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
 from coordinator.events import AnyEvent, PartitionClosed, PartitionLoaded
 from coordinator.group_store import GroupStore
-from coordinator.group_types import AnyGroup, decide, refuse_parked
+from coordinator.group_types import AnyGroup, as_classic, decide_turn, parked_refusals
 from coordinator.history_sink import is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
@@ -85,7 +87,7 @@ class Shard:
         self.loaded_to: Position = 0
         self._log = log
         self._settings = settings
-        self._new_member_id = context.new_member_id
+        self._decision_context = DecisionContext(settings, context.new_member_id, context.consumer)
         self._topics = context.topics
         self._reply = context.reply
         self._observe = context.observe
@@ -110,6 +112,9 @@ class Shard:
         if self.loading is not None:
             self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self.turn(Beat(request.group_id, request, token), now)
+            return
         try:
             error_code = judge_heartbeat(group, request)
         except Exception as failure:
@@ -168,7 +173,7 @@ class Shard:
     def _one_turn(self, command: Command, now: Now) -> Outcome:
         group = self.groups.get(command.group_id)
         try:
-            outcome = decide(group, command, now, self._settings, self._new_member_id)
+            outcome = decide_turn(group, command, now, self._decision_context)
         except Exception as failure:
             raise DecisionFailed(failure) from failure
         self._carry_out(command.group_id, group, outcome, now, self._store.members_stored_at)
@@ -317,7 +322,10 @@ class Shard:
             group = self.groups.get(group_id)
             try:
                 found = describe_group(
-                    group, group_id, api_version, include_authorized_operations=operations
+                    as_classic(group),
+                    group_id,
+                    api_version,
+                    include_authorized_operations=operations,
                 )
             except Exception as failure:
                 raise DecisionFailed(failure) from failure
@@ -363,6 +371,8 @@ class Shard:
             return  # asked again when all groups are there
         then: list[Command] = []
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                continue
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
                 outcome = decide_partitions_changed(group, names, now, self._settings)
                 self._carry_out(group.group_id, group, outcome, now, self._store.members_stored_at)
@@ -497,7 +507,7 @@ class Shard:
         ]
         self._unsent = []
         for group in groups:
-            waiting.extend(refuse_parked(group, error_code))
+            waiting.extend(parked_refusals(group, error_code))
         answered: set[ReplyToken] = set()
         for reply in waiting:
             if reply.token not in answered:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.classic.decide.join_group import NewMemberId
+from coordinator.consumer.context import ConsumerContext
 from coordinator.events import AnyEvent
 from coordinator.group_counts import GroupCounts
 from coordinator.history_sink import HistorySink
@@ -28,4 +29,5 @@ class ShardContext(NamedTuple):
     group_counts: GroupCounts
     next_deadline: NextDeadline
     topic_done: Callable[[int, TopicId], None]
+    consumer: ConsumerContext
     history_sink: HistorySink | None = None

@@ -146,7 +146,7 @@ ROWS: Final[dict[str, Ask]] = {
     "ListGroups": lambda s: s.world.ask(ListGroupsRequest(), version=5),
 }
 
-COLUMNS: Final = ("no such group", *GroupState, "loading", "not ours")
+COLUMNS: Final = ("no such group", *LEGAL_MOVES, "loading", "not ours")
 
 
 def cell(ask: Ask, column: str) -> str:
@@ -192,7 +192,7 @@ def document() -> str:
         *(
             f"    {before.value} --> {after.value}"
             for before, afters in LEGAL_MOVES.items()
-            for after in GroupState
+            for after in LEGAL_MOVES
             if after in afters
         ),
         "    Dead --> [*]",
@@ -201,7 +201,7 @@ def document() -> str:
         "| from | to |",
         "|---|---|",
         *(
-            f"| {before.value} | {', '.join(s.value for s in GroupState if s in afters) or '-'} |"
+            f"| {before.value} | {', '.join(s.value for s in LEGAL_MOVES if s in afters) or '-'} |"
             for before, afters in LEGAL_MOVES.items()
         ),
         "",

@@ -77,11 +77,13 @@ class ConfigSource(IntEnum):
 
 
 class GroupState(StrEnum):
-    """The states of a classic group; the value is the word that Kafka's tools print."""
+    """The states of a group of any type; the value is the word that Kafka's tools print."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"  # consumer groups: the target assignment is to be computed
+    RECONCILING = "Reconciling"  # consumer groups: members move to the target assignment
     STABLE = "Stable"
     DEAD = "Dead"
 

@@ -14,6 +14,7 @@ from broker.history_log.writer import HistoryLog
 from broker.loop.clock import SystemClock
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.coordinator import GroupCoordinator
+from coordinator.group_types import as_classic
 from history.causes import WaitEnd
 from history.entries import MemberWait, Rebalance
 from history.recording.attribution import caller_of
@@ -115,7 +116,7 @@ class HistoryView:
         """The running rebalance, with what only the group and the clock know."""
         recorder, now = self._history.recorder, self._clock.now()
         began_ms, stable_ms = recorder.began_ms(group_id), recorder.stable_ms(group_id)
-        group = self._coordinator.group(GroupId(group_id))
+        group = as_classic(self._coordinator.group(GroupId(group_id)))
         waits = running.waited_for
         if group is not None and began_ms is not None and running.generation_after is None:
             waits = tuple(_with_join(wait, group, began_ms) for wait in waits)
@@ -131,7 +132,7 @@ class HistoryView:
 
     def waiting(self, group_id: str) -> GroupWait | None:
         """What the group waits for; None if there is no group, or if it waits for nothing."""
-        group = self._coordinator.group(GroupId(group_id))
+        group = as_classic(self._coordinator.group(GroupId(group_id)))
         if group is None:
             return None
         now = self._clock.now()

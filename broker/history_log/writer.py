@@ -15,8 +15,8 @@ from typing import Final
 
 from broker.history_log.reader import HistoryWindow, windows
 from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
-from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event
+from coordinator.group_types import AnyGroupView
 from coordinator.java_hash import partition_of
 from history.encoding import encode
 from history.entries import HistoryEntry, TopicPartitionCounts
@@ -91,7 +91,7 @@ class HistoryLog:
     def end(self) -> None:
         self._journal.end_atomic()
 
-    def record(self, group: ClassicGroupView | None, happened: Sequence[Event], now: Now) -> None:
+    def record(self, group: AnyGroupView | None, happened: Sequence[Event], now: Now) -> None:
         try:
             entries = self.recorder.record(group, happened, now)
             if self._loaded:
@@ -100,7 +100,7 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - a fault here is no reason to refuse a client
             self._observe(PartFailed("group history", error))
 
-    def loaded(self, group: ClassicGroupView, now: Now) -> None:
+    def loaded(self, group: AnyGroupView, now: Now) -> None:
         try:
             self._loaded += self.recorder.loaded(group, now)
             if len(self._loaded) >= GROUPS_PER_BATCH:

@@ -13,6 +13,7 @@ from typing import Final
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
+from coordinator.group_types import as_classic
 from coordinator.member_identity import MemberIdentity
 from history.lag.model import PartitionKey, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
@@ -37,12 +38,13 @@ class LagReader:
         self._partitions = registry.partition_count(OFFSETS_TOPIC) or 0
 
     def group(self, group_id: GroupId) -> ClassicGroupView | None:
-        return self._coordinator.group(group_id)
+        return as_classic(self._coordinator.group(group_id))
 
     def groups(self) -> Iterator[tuple[ClassicGroupView, ...]]:
         """All groups, some at a time; each part is read when it is requested."""
         for partition in range(self._partitions):
-            yield self._coordinator.groups_of(partition)
+            groups = map(as_classic, self._coordinator.groups_of(partition))
+            yield tuple(group for group in groups if group is not None)
 
     def read_group(
         self, group: ClassicGroupView, owned: Iterable[PartitionKey] = ()

@@ -22,6 +22,7 @@ from broker.metrics.lag import LagSource, ShownLag
 from broker.metrics.owners import NO_OWNER, OwnerLabels
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
+from coordinator.group_types import as_classic
 from history.lag.model import LagStatus
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
@@ -203,7 +204,11 @@ class Labelled:
             if len(partitions) > room:
                 partitions = sorted(partitions, key=_most_lag)[:room]
             room -= len(partitions)
-            owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
+            owned = (
+                {}
+                if owners is None
+                else owners.of(as_classic(self._coordinator.group(shown.group_id)))
+            )
             quoted = shown.quoted
             for topic, partition, committed, lag, seconds, status in partitions:
                 place = (topic, partition)

@@ -14,6 +14,7 @@ from coordinator.classic.events import (
     AssignmentDropped,
     AssignmentReceived,
     ChangedTopicsForgotten,
+    ClassicEvent,
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
@@ -33,9 +34,11 @@ from coordinator.classic.events import (
     TopicsChanged,
 )
 from coordinator.classic.group_view import ClassicGroupView
-from coordinator.events import Event, GroupDeleted
+from coordinator.consumer.events import ConsumerEvent
+from coordinator.events import Event, GroupConverted, GroupCreated, GroupDeleted
+from coordinator.group_types import AnyGroupView, as_classic
 from coordinator.member_identity import MemberIdentity
-from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
+from coordinator.offsets.events import OffsetEvent, OffsetsCommitted, OffsetsDeleted
 from history.causes import Removal
 from history.entries import (
     GroupLoadedEntry,
@@ -78,6 +81,8 @@ from history.repeats import Repeats
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
+
+_ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent
 
 _MembershipEvent = (
     MemberRejoined
@@ -125,19 +130,22 @@ class HistoryRecorder:
     # ------------------------------------------------------------ turns
 
     def record(
-        self, group: ClassicGroupView | None, happened: Iterable[Event], now: Now
+        self, group: AnyGroupView | None, happened: Iterable[Event], now: Now
     ) -> list[HistoryEntry]:
         """The entries of one turn; they are applied to the index."""
         recorded: list[HistoryEntry] = []
+        classic = as_classic(group)
         for event in happened:
+            if isinstance(event, ConsumerEvent | GroupConverted):
+                continue
             # One by one: what follows may read the index.
-            for entry in self._entries(group, event, now):
+            for entry in self._entries(classic, event, now):
                 self._index.apply(entry)
                 recorded.append(entry)
         return recorded
 
     def _entries(
-        self, group: ClassicGroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: _ClassicTurnEvent, now: Now
     ) -> Iterable[HistoryEntry]:
         # First what a rebalance consists of: one check, where a match needs up to 13 cases. A join
         # and sync of one member: 654 bytecodes here, now 185.
@@ -206,8 +214,11 @@ class HistoryRecorder:
 
     # ------------------------------------------------------------ loads
 
-    def loaded(self, group: ClassicGroupView, now: Now) -> list[HistoryEntry]:
+    def loaded(self, loaded_group: AnyGroupView, now: Now) -> list[HistoryEntry]:
         """The entries of a group that this process serves from now on."""
+        group = as_classic(loaded_group)
+        if group is None:
+            return []
         group_id = group.group_id
         running = self._index.running(group_id)
         self._rebalances.load(group_id)

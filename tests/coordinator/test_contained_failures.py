@@ -36,9 +36,9 @@ from tests.world import Asked, World, kafka_settings
 
 DECISIONS: dict[type[Request], str] = {
     HeartbeatRequest: "judge_heartbeat",
-    JoinGroupRequest: "decide",
-    SyncGroupRequest: "decide",
-    LeaveGroupRequest: "decide",
+    JoinGroupRequest: "decide_turn",
+    SyncGroupRequest: "decide_turn",
+    LeaveGroupRequest: "decide_turn",
     OffsetCommitRequest: "decide_offset_commit",
     OffsetDeleteRequest: "decide_offset_delete",
     OffsetFetchRequest: "fetch_offsets_of_group",

@@ -73,6 +73,8 @@ def has_place_for(group: ClassicGroupView, member_id: MemberId, max_size: int) -
             return parked or group.awaiting_join_count < max_size
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
             return member_id in group.members or len(group.members) < max_size
+        case GroupState.ASSIGNING | GroupState.RECONCILING:
+            raise AssertionError(f"{group.state} is no state of a classic group")
 
 
 def identity_of(member: ClassicMemberView) -> MemberIdentity:

@@ -55,3 +55,5 @@ def decide_end_partition_delay(
             return Outcome(then=(begin,))
         case GroupState.EMPTY | GroupState.DEAD:
             return Outcome(events=(events.ChangedTopicsForgotten(group.group_id),))
+        case GroupState.ASSIGNING | GroupState.RECONCILING:
+            raise AssertionError(f"{group.state} is no state of a classic group")

@@ -102,7 +102,7 @@ def _rebalance(
                 f"Group's selectedProtocol will change because static member {instance} joined "
                 f"with change of protocol; {client_reason}"
             )
-        case GroupState.EMPTY | GroupState.DEAD:
+        case GroupState.EMPTY | GroupState.DEAD | GroupState.ASSIGNING | GroupState.RECONCILING:
             raise AssertionError(f"{group.state} has no static members")
         case _:
             assert_never(group.state)

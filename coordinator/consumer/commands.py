@@ -1,0 +1,74 @@
+"""Consumer group commands: what is asked of a consumer group: by a request, a timer, an assignor.
+
+Every turn of a shard carries out one command (see classic/commands.py). A heartbeat does all of
+its steps in one turn, so that its records are one batch: update the member, bump the group epoch,
+compute the target assignment, reconcile.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from coordinator.consumer.assignors.assignor import Assignment
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.names import GroupId, MemberId
+from seams.reply_token import ReplyToken
+
+
+class ConsumerHeartbeat(Struct, frozen=True):
+    group_id: GroupId
+    request: ConsumerGroupHeartbeatRequest
+    token: ReplyToken
+
+
+class ExpireConsumerSession(Struct, frozen=True):
+    """A member has been silent for long enough to look."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+class ExpireRebalanceTimeout(Struct, frozen=True):
+    """A member has not given partitions back in time, if it is still in this epoch."""
+
+    group_id: GroupId
+    member_id: MemberId
+    member_epoch: int
+
+
+class ResolveRegularExpressions(Struct, frozen=True):
+    """Match the group's regular expressions with the topics that exist now."""
+
+    group_id: GroupId
+
+
+class TargetAssignmentComputed(Struct, frozen=True):
+    """An assignor's result for this group epoch; it is dropped if the epoch has passed.
+
+    `targets` has an entry for each member that the assignor was given.
+    """
+
+    group_id: GroupId
+    group_epoch: int
+    assignor: str
+    targets: Mapping[MemberId, Assignment]
+    took_ms: int
+
+
+class TargetAssignmentFailed(Struct, frozen=True):
+    """An assignor raised; the target assignment stays, and the next heartbeat tries again."""
+
+    group_id: GroupId
+    group_epoch: int
+    assignor: str
+    reason: str
+
+
+ConsumerCommand = (
+    ConsumerHeartbeat
+    | ExpireConsumerSession
+    | ExpireRebalanceTimeout
+    | ResolveRegularExpressions
+    | TargetAssignmentComputed
+    | TargetAssignmentFailed
+)

@@ -1,0 +1,1 @@
+"""Consumer group decisions: a pure function for each command."""

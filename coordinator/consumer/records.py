@@ -1,0 +1,235 @@
+"""Consumer group records: events of consumer groups as the records of `__consumer_offsets`.
+
+Record types 3 and 5 to 8 and 16, in the versions that Kafka 4.3.1 writes. `event_records` gives the
+records of one event; the records of a turn are those of its events, in their order. restore.py is
+the inverse. Kafka's counterpart: `GroupCoordinatorRecordHelpers`.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from coordinator.consumer import events
+from coordinator.consumer.assignors.assignor import Assignment
+from coordinator.consumer.member import (
+    ClassicMetadata,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+    OwnedPartitions,
+)
+from coordinator.record_schemas import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    GroupKey,
+    GroupMemberKey,
+    RegularExpressionKey,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+    TopicPartitions,
+    TopicPartitionsWithEpochs,
+)
+from protocol.compiler import writer
+from protocol.names import GroupId, MemberId, TopicName
+from protocol.schema import Message
+from storage.api import Record, RecordPair
+
+GROUP_EPOCH: Final = 3
+LEGACY_PARTITION_METADATA: Final = 4  # written by Kafka up to 4.0; only read
+MEMBER_METADATA: Final = 5
+TARGET_METADATA: Final = 6
+TARGET_MEMBER: Final = 7
+CURRENT_ASSIGNMENT: Final = 8
+REGULAR_EXPRESSION: Final = 16
+
+_INT16: Final = struct.Struct(">h")
+_VALUE_VERSION: Final = 0
+
+
+def event_records(event: events.ConsumerEvent) -> Sequence[RecordPair]:
+    """What the log keeps of an event; nothing for most."""
+    match event:
+        case events.CurrentAssignmentUpdated():
+            return (current_assignment_record(event.group_id, event.member_id, event.current),)
+        case events.ConsumerMemberUpdated():
+            return (member_metadata_record(event.group_id, event.member),)
+        case events.GroupEpochBumped():
+            return (group_epoch_record(event.group_id, event.epoch, event.metadata_hash),)
+        case events.TargetAssignmentUpdated():
+            return _target_records(event)
+        case events.ConsumerMemberRemoved():
+            return member_tombstones(event.group_id, event.member.member_id)
+        case events.ConsumerStaticMemberReplaced():
+            return (
+                *member_tombstones(event.group_id, event.old_member_id),
+                member_metadata_record(event.group_id, event.member),
+                target_member_record(event.group_id, event.member.member_id, event.target),
+                current_assignment_record(event.group_id, event.member.member_id, event.current),
+            )
+        case events.RegularExpressionResolved():
+            topics, at_ms = sorted(event.topics), event.at_ms
+            return (
+                regular_expression_record(
+                    event.group_id, event.pattern, topics, event.version, at_ms
+                ),
+            )
+        case events.RegularExpressionRemoved():
+            return (regular_expression_tombstone(event.group_id, event.pattern),)
+        case _:
+            return ()
+
+
+def turn_records(happened: Iterable[events.ConsumerEvent]) -> list[RecordPair]:
+    """The records of a turn."""
+    return [record for event in happened for record in event_records(event)]
+
+
+# ---------------------------------------------------------------- one record each
+
+
+def group_epoch_record(group_id: GroupId, epoch: int, metadata_hash: int) -> Record:
+    value = ConsumerGroupMetadataValue(epoch, metadata_hash)
+    return Record(_group_key(GROUP_EPOCH, group_id), _value(value))
+
+
+def member_metadata_record(group_id: GroupId, member: ConsumerMemberMetadata) -> Record:
+    value = ConsumerGroupMemberMetadataValue(
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.subscribed_topic_names,
+        member.subscribed_topic_regex,
+        member.rebalance_timeout_ms,
+        member.server_assignor,
+        _classic_metadata(member.classic),
+    )
+    return Record(_member_key(MEMBER_METADATA, group_id, member.member_id), _value(value))
+
+
+def target_member_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> Record:
+    value = TargetAssignmentMemberValue(
+        [TopicPartitions(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
+    )
+    return Record(_member_key(TARGET_MEMBER, group_id, member_id), _value(value))
+
+
+def target_metadata_record(group_id: GroupId, assignment_epoch: int, assigned_at_ms: int) -> Record:
+    value = TargetAssignmentMetadataValue(assignment_epoch, assigned_at_ms)
+    return Record(_group_key(TARGET_METADATA, group_id), _value(value))
+
+
+def current_assignment_record(
+    group_id: GroupId, member_id: MemberId, current: CurrentAssignment
+) -> Record:
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        current.member_epoch,
+        current.previous_member_epoch,
+        current.state,
+        _with_epochs(current.assigned),
+        _with_epochs(current.pending_revocation),
+    )
+    return Record(_member_key(CURRENT_ASSIGNMENT, group_id, member_id), _value(value))
+
+
+def regular_expression_record(
+    group_id: GroupId, pattern: str, topics: Sequence[TopicName], version: int, at_ms: int
+) -> Record:
+    value = ConsumerGroupRegularExpressionValue(topics, version, at_ms)
+    return Record(_regular_expression_key(group_id, pattern), _value(value))
+
+
+# ---------------------------------------------------------------- tombstones
+
+
+def member_tombstones(group_id: GroupId, member_id: MemberId) -> tuple[Record, ...]:
+    """In Kafka's order: a load drops the member only when its other records are gone."""
+    return tuple(
+        Record(_member_key(kind, group_id, member_id), None)
+        for kind in (CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA)
+    )
+
+
+def regular_expression_tombstone(group_id: GroupId, pattern: str) -> Record:
+    return Record(_regular_expression_key(group_id, pattern), None)
+
+
+class EndedGroup(Protocol):
+    """What names the records of a group."""
+
+    @property
+    def group_id(self) -> GroupId: ...
+    @property
+    def members(self) -> Mapping[MemberId, object]: ...
+    @property
+    def regexes(self) -> Mapping[str, object]: ...
+
+
+def group_tombstones(group: EndedGroup) -> Sequence[RecordPair]:
+    """The records that end a group in the log, in Kafka's order."""
+    return list(_group_tombstones(group))
+
+
+def _group_tombstones(group: EndedGroup) -> Iterator[RecordPair]:
+    group_id = group.group_id
+    for kind in (CURRENT_ASSIGNMENT, TARGET_MEMBER):
+        for member_id in group.members:
+            yield Record(_member_key(kind, group_id, member_id), None)
+    yield Record(_group_key(TARGET_METADATA, group_id), None)
+    for member_id in group.members:
+        yield Record(_member_key(MEMBER_METADATA, group_id, member_id), None)
+    for pattern in group.regexes:
+        yield regular_expression_tombstone(group_id, pattern)
+    yield Record(_group_key(LEGACY_PARTITION_METADATA, group_id), None)
+    yield Record(_group_key(GROUP_EPOCH, group_id), None)
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def _target_records(event: events.TargetAssignmentUpdated) -> list[RecordPair]:
+    group_id = event.group_id
+    records: list[RecordPair] = [
+        target_member_record(group_id, member_id, target)
+        for member_id, target in event.changed.items()
+    ]
+    records.append(target_metadata_record(group_id, event.assignment_epoch, event.at_ms))
+    return records
+
+
+def _group_key(kind: int, group_id: GroupId) -> bytes:
+    return writer(GroupKey, 0, prefix=_INT16.pack(kind))(GroupKey(group_id))
+
+
+def _member_key(kind: int, group_id: GroupId, member_id: MemberId) -> bytes:
+    return writer(GroupMemberKey, 0, prefix=_INT16.pack(kind))(GroupMemberKey(group_id, member_id))
+
+
+def _regular_expression_key(group_id: GroupId, pattern: str) -> bytes:
+    write = writer(RegularExpressionKey, 0, prefix=_INT16.pack(REGULAR_EXPRESSION))
+    return write(RegularExpressionKey(group_id, pattern))
+
+
+def _value(value: Message) -> bytes:
+    return writer(type(value), _VALUE_VERSION, prefix=_INT16.pack(_VALUE_VERSION))(value)
+
+
+def _classic_metadata(classic: ClassicMetadata | None) -> ClassicMemberMetadata | None:
+    if classic is None:
+        return None
+    protocols = [ClassicProtocol(name, metadata) for name, metadata in classic.protocols]
+    return ClassicMemberMetadata(classic.session_timeout_ms, protocols)
+
+
+def _with_epochs(owned: OwnedPartitions) -> list[TopicPartitionsWithEpochs]:
+    return [
+        TopicPartitionsWithEpochs(
+            topic_id,
+            sorted(owned[topic_id]),
+            [owned[topic_id][partition] for partition in sorted(owned[topic_id])],
+        )
+        for topic_id in sorted(owned)
+    ]

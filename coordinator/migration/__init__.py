@@ -1,0 +1,1 @@
+"""Migration: groups between the classic and the consumer protocol, in both directions."""
