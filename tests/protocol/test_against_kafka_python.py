@@ -14,9 +14,13 @@ from kafka.protocol.data_container import DataContainer  # type: ignore[import-u
 from kafka.protocol.schemas import StructField, load_json  # type: ignore[import-untyped]
 
 from protocol.compiler import layout, reader, writer
-from protocol.names import ZERO_TOPIC_ID
+from protocol.names import ZERO_TOPIC_ID, ApiKey
 from protocol.schema import ArrayOf, Message, StructOf, Wire, fields_of
 from tests.protocol.samples import EVERY_MESSAGE, every_array_long, message_id, sample
+
+# Messages that kafka-python 3.0 does not have.
+UNKNOWN_TO_THEM = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE}
+THEIR_MESSAGES = [(cls, v) for cls, v in EVERY_MESSAGE if cls.API_KEY not in UNKNOWN_TO_THEM]
 
 
 @cache
@@ -71,7 +75,7 @@ def to_ours(their_value: Any, cls: Any, version: int) -> Any:
     return cls(**fields)
 
 
-@pytest.mark.parametrize(("cls", "version"), EVERY_MESSAGE, ids=message_id)
+@pytest.mark.parametrize(("cls", "version"), THEIR_MESSAGES, ids=message_id)
 def test_both_write_the_same_bytes_and_read_each_other(cls: type[Message], version: int) -> None:
     random = Random(f"{cls.__name__} {version}")
     messages = [sample(cls, version, random) for _ in range(8)]

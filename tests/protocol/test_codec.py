@@ -101,7 +101,7 @@ BAD_REQUESTS = {
     "0004 0000 00000007 0000": "LeaderAndIsr (api key 4), version 0, client id ''",
     "ffff 0000 00000007 0000": "api key -1, version 0, client id ''",
     "005d 0000 00000007 0000": "api key 93, version 0, client id ''",
-    "0044 0000 00000007 0002 6331 00": "ConsumerGroupHeartbeat (api key 68), version 0, "
+    "004c 0000 00000007 0002 6331 00": "ShareGroupHeartbeat (api key 76), version 0, "
     "client id 'c1'",
     "002c 0001 00000007 ffff": "IncrementalAlterConfigs (api key 44), version 1",
     "002c 0001 00000007": "IncrementalAlterConfigs (api key 44), version 1",

@@ -13,6 +13,16 @@ from collections.abc import Iterator, Sequence
 from protocol.names import ErrorCode
 from protocol.schema import ArrayOf, FieldSpec, Message, Struct, StructOf, WireType, fields_of
 
+# Parts whose names in Kafka's JSON are those of parts of other messages too.
+_KAFKA_NAMES = {
+    "HeartbeatTopicPartitions": "TopicPartitions",
+    "HeartbeatAssignment": "Assignment",
+    "DescribedTopicPartitions": "TopicPartitions",
+    "DescribedAssignment": "Assignment",
+    "DescribedConsumerMember": "Member",
+    "DescribedConsumerGroup": "DescribedGroup",
+}
+
 
 def render(cls: type[Message]) -> str:
     """The lines of one of our declarations."""
@@ -78,6 +88,6 @@ def _wire_name(wire: WireType) -> str:
         case ArrayOf(element):
             return f"[]{_wire_name(element)}"
         case StructOf(cls):
-            return cls.__name__
+            return _KAFKA_NAMES.get(cls.__name__, cls.__name__)
         case _:
             return "int16" if wire.name == "error_code" else wire.name

@@ -50,11 +50,14 @@ def _listing(schema: dict[str, Any], cls: type[Message]) -> str:
     if cls.__name__ == "InitProducerIdResponse":
         versions = [*cls.VERSIONS]
     flexible = [v for v in versions if v in _versions(schema["flexibleVersions"])]
-    lines = _fields(schema["fields"], versions, "  ")
+    common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
+    lines = _fields(schema["fields"], versions, "  ", common)
     return "\n".join([header(schema["name"], versions, flexible), *lines])
 
 
-def _fields(fields: list[dict[str, Any]], versions: Sequence[int], indent: str) -> Iterator[str]:
+def _fields(
+    fields: list[dict[str, Any]], versions: Sequence[int], indent: str, common: dict[str, Any]
+) -> Iterator[str]:
     for field in fields:
         present = [v for v in versions if v in _versions(field["versions"])]
         if not present:
@@ -70,7 +73,8 @@ def _fields(fields: list[dict[str, Any]], versions: Sequence[int], indent: str) 
             tag=field.get("tag"),
             ignorable=field.get("ignorable", False) and len(present) < len(versions),
         )
-        yield from _fields(field.get("fields", []), present, indent + "  ")
+        inner = field.get("fields") or common.get(field["type"].removeprefix("[]"), [])
+        yield from _fields(inner, present, indent + "  ", common)
 
 
 def _versions(text: str) -> range:
