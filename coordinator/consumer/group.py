@@ -13,8 +13,8 @@ from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.decide.offset_commit import validate_offset_commit
 from coordinator.consumer.member import (
     ConsumerMemberMetadata,
-    CurrentAssignment,
     ConsumerMemberState,
+    CurrentAssignment,
     OwnedPartitions,
 )
 from coordinator.consumer.records import group_tombstones
