@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from protocol.messages import Request, Response
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -50,6 +51,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
+from tests.compare.consumer_client import ConsumerSteps
 from tests.compare.wire import Wire
 
 AnswerT = TypeVar("AnswerT")
@@ -103,7 +105,7 @@ class Steps(Protocol):
     def ask_aside(self, request: Request, version: int, expected: type[AnswerT]) -> AnswerT: ...
 
 
-class Client:
+class Client(ConsumerSteps):
     def __init__(self, script: Steps, name: str, wire: Wire) -> None:
         self.script = script
         self.name = name
@@ -120,6 +122,9 @@ class Client:
                 self.member_id = answer.member_id
             if answer.error_code is ErrorCode.NONE:
                 self.generation_id = answer.generation_id
+        elif isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.member_id is not None:
+            self.member_id = answer.member_id
+            self.generation_id = GenerationId(answer.member_epoch)
 
     def ask(self, request: Request, version: int) -> Response | None:
         return self.script.ask(self, request, version)

@@ -1,10 +1,10 @@
 """Recording: plays every scenario at a real Kafka and writes the golden transcripts.
 
-    python -m tests.compare.record --driver path/to/kafka [--port 21700] [--check] [SCENARIO ...]
+    python -m tests.compare.record --driver path/to/kafka [--port 21700] [--check] [NAME ...]
 
 The driver is a script that understands `start DIR PORT [k=v ...]` and `stop DIR`; the environment
-variable KAFKA_DRIVER may name it instead. `--check` compares with what is recorded instead of
-writing, which shows whether a scenario is as deterministic as it claims.
+variable KAFKA_DRIVER may name it instead. NAME is a scenario or a chapter. `--check` compares with
+what is recorded instead of writing, which shows whether a scenario is deterministic.
 """
 
 import argparse
@@ -34,11 +34,15 @@ def main() -> int:
     parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
     parser.add_argument("--port", type=int, default=19092)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("names", nargs="*", metavar="SCENARIO")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     if not options.driver:
         parser.error("name the driver script with --driver or KAFKA_DRIVER")
-    chosen = [s for s in scenarios().values() if not options.names or s.name in options.names]
+    chosen = [
+        scenario
+        for scenario in scenarios().values()
+        if not options.names or {scenario.name, scenario.chapter} & set(options.names)
+    ]
     said, stored = record(chosen, options.driver, options.port)
     failed = len(said) < len(chosen)
     use = compare if options.check else keep
@@ -65,10 +69,15 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
                 print(scenario.name, file=sys.stderr)
                 began = time.monotonic()
                 try:
-                    transcript = perform(scenario, at)
+                    transcript, topics = perform(scenario, at)
                     assert not any(line.endswith(NOTHING) for line in transcript), transcript
                     transcripts[scenario.name] = transcript
-                    lines = stored_lines(Path(folder) / "data", scenario.name)
+                    lines = stored_lines(
+                        Path(folder) / "data",
+                        scenario.name,
+                        topics,
+                        batches=scenario.is_of_consumers,
+                    )
                     if lines:
                         stored[scenario.name] = lines
                 except Exception:  # one broken scenario must not cost the whole recording

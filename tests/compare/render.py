@@ -10,7 +10,7 @@ order of arrays that Kafka fills from a hash map.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 from uuid import UUID
@@ -18,6 +18,10 @@ from uuid import UUID
 from protocol.schema import Struct, fields_of
 
 _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+_MADE_BY_BROKER: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+"""A member id that the broker made for a consumer: a UUID as Kafka's Uuid writes it."""
+_MEMBER_IN_TEXT: Final = re.compile(r"(?<=ember )[A-Za-z0-9_-]{22}(?= )")
 
 FREE_VALUES: Final = {
     "port": "<port>",
@@ -29,11 +33,19 @@ FREE_VALUES: Final = {
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 """Wording is each broker's own; whether there is any is compared."""
 
+EXACT_TEXTS: Final = frozenset({"ConsumerGroupHeartbeatResponse", "DescribedConsumerGroup"})
+"""Messages with texts that clients show or log as they are: here the wording is compared too."""
+
 UNORDERED: Final = frozenset(
     {
         ("JoinGroupResponse", "members"),
         ("DescribedGroup", "members"),
         ("DescribeGroupsResponse", "groups"),
+        ("HeartbeatAssignment", "topic_partitions"),
+        ("DescribedConsumerGroup", "members"),
+        ("DescribedConsumerMember", "subscribed_topic_names"),
+        ("ConsumerGroupDescribeResponse", "groups"),
+        ("DescribedAssignment", "topic_partitions"),
         ("ListGroupsResponse", "groups"),
         ("DeleteGroupsResponse", "results"),
         ("MetadataResponse", "topics"),
@@ -53,13 +65,26 @@ UNORDERED: Final = frozenset(
 class Names:
     """Gives random ids the numbers of their first appearance: #1, #2, ... within one scenario."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Mapping[UUID, str]) -> None:
+        """`topics`: the ids that are shown as names."""
+        self.topics = topics
         self._numbers: dict[str, int] = {}
 
     def text(self, value: str) -> str:
         return _RANDOM_ID.sub(lambda match: self._number(match.group()), value)
 
+    def member_id(self, value: str) -> str:
+        if _MADE_BY_BROKER.fullmatch(value):
+            return self._number(value)
+        return self.text(value)
+
+    def exact_text(self, value: str | None) -> str | None:
+        """A text that may name a member."""
+        return value and _MEMBER_IN_TEXT.sub(lambda match: self._number(match.group()), value)
+
     def uuid(self, value: UUID) -> str:
+        if value in self.topics:
+            return f"id({self.topics[value]})"
         # The first hundred ids are Kafka's reserved ones (zero is "none"); the rest are random.
         return f"id({value.int})" if value.int < 100 else f"id({self._number(str(value))})"
 
@@ -68,6 +93,8 @@ class Names:
 
 
 class _Unnumbered(Names):
+    """For sorting: all random ids look the same, and topics have their names."""
+
     def _number(self, random_id: str) -> str:
         return "#"
 
@@ -89,21 +116,27 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         if isinstance(value, Struct):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
         elif _holds_structs(value):
-            for element in _in_order(type(struct).__name__, spec.name, value, version):
+            for element in _in_order(struct, spec.name, value, version, names):
                 nested += _lines(element, version, names, f".{spec.name}", indent + "  ")
         else:
-            values.append(f"{spec.name}={_scalar(spec.name, value, names)}")
+            if (type(struct).__name__, spec.name) in UNORDERED:
+                value = sorted(value)
+            if spec.name in TEXTS and type(struct).__name__ in EXACT_TEXTS:
+                values.append(f"{spec.name}={names.exact_text(value)!r}")
+            else:
+                values.append(f"{spec.name}={_scalar(spec.name, value, names)}")
     yield (indent + " ".join(values)).rstrip()
     yield from nested
 
 
 def _in_order(
-    struct_name: str, field_name: str, elements: Sequence[Struct], version: int
+    struct: Struct, field_name: str, elements: Sequence[Struct], version: int, names: Names
 ) -> Sequence[Struct]:
-    if (struct_name, field_name) not in UNORDERED:
+    if (type(struct).__name__, field_name) not in UNORDERED:
         return elements
     # Sorted without the numbers of random ids: those are given in the order that results from it.
-    return sorted(elements, key=lambda e: list(_lines(e, version, _Unnumbered(), "", "")))
+    unnumbered = _Unnumbered(names.topics)
+    return sorted(elements, key=lambda e: list(_lines(e, version, unnumbered, "", "")))
 
 
 def _holds_structs(value: object) -> bool:
@@ -122,7 +155,7 @@ def _scalar(name: str, value: object, names: Names) -> str:
     if isinstance(value, UUID):
         return names.uuid(value)
     if isinstance(value, str):
-        return repr(names.text(value))
+        return repr(names.member_id(value) if name == "member_id" else names.text(value))
     if isinstance(value, memoryview | bytearray):
         return repr(bytes(value))
     if isinstance(value, Sequence) and not isinstance(value, bytes):

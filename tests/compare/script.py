@@ -11,17 +11,24 @@ speed of a machine:
 - `answers(a, b)` waits for answers that only the passing of time brings;
 - `until(...)` waits for what no answer reports, by asking repeatedly.
 
-No step sleeps for a guessed time, and no outcome depends on who was faster: see `_barrier`. The
+No step sleeps for a guessed time, and no outcome depends on who was faster: see `_barrier`.
+`pause_ms` is for what must have happened, or must not, after a time that the broker was given. The
 words that members use (join, sync, ...) are in `client.py`; what is written down in `render.py`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from protocol.codec import decode_response
 from protocol.messages import RESPONSES, Request, Response
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+)
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -50,6 +57,9 @@ from tests.compare.wire import ANSWER_WITHIN_S, Closed, Wire
 
 AnswerT = TypeVar("AnswerT")
 
+CONSUMER_CHAPTERS: Final = "consumer_"
+"""The chapters of this beginning are about the consumer group protocol."""
+
 HERE: Final = "~"
 """Stands for the scenario's name, with which its group and topic names begin."""
 
@@ -64,8 +74,10 @@ class Script:
         self.name = name
         self.transcript: list[str] = []
         self._port = port
-        self._names = Names()
+        self.topics: dict[TopicId, str] = {}
+        self._names = Names(self.topics)
         self._clients: dict[str, Client] = {}
+        self._awaited_topics = 0
         self._control = Wire(port, "control")
 
     # What scenarios are made of
@@ -94,6 +106,11 @@ class Script:
         for client in clients:
             self._hear(client)
         self._hear_others(None)
+
+    def pause_ms(self, duration_ms: int) -> None:
+        """Let time pass for the broker's timers; for limits of its own, with a wide margin."""
+        self.note(f"{duration_ms} ms pass")
+        time.sleep(duration_ms / 1000)
 
     def until(self, what: str, question: Callable[[], bool]) -> None:
         """Ask until the answer is yes; not a line of the asking is written down."""
@@ -126,7 +143,9 @@ class Script:
 
     def topic(self, suffix: str = "t", partitions: int = 1, **configs: str) -> TopicName:
         """Create a topic `~.suffix` and wait until it can be used. Config names have _ for dots."""
-        name = TopicName(f"{self.name}.{suffix}")
+        return self._create_topic(TopicName(f"{self.name}.{suffix}"), partitions, **configs)
+
+    def _create_topic(self, name: TopicName, partitions: int, **configs: str) -> TopicName:
         settings = [CreatableTopicConfig(k.replace("_", "."), v) for k, v in configs.items()]
         topic = CreatableTopic(name, partitions, 1, (), settings)
         answer = self.ask_aside(CreateTopicsRequest((topic,)), 5, CreateTopicsResponse)
@@ -134,12 +153,44 @@ class Script:
         self._poll("the topic is ready", lambda: self._is_ready(name, partitions))
         return name
 
+    def subscribed_topic(self, suffix: str = "t", partitions: int = 1) -> TopicName:
+        """Create a topic that the group coordinator knows; its id is shown as its name."""
+        name = self.topic(suffix, partitions)
+        self.topics[self.topic_id(name)] = name
+        self.await_metadata()
+        return name
+
+    def await_metadata(self) -> None:
+        """Wait until the group coordinator knows what the brokers' metadata says already.
+
+        Kafka publishes one change of its metadata after the other, to all its parts: once the
+        second one can be seen, the first one has reached the group coordinator.
+        """
+        self._awaited_topics += 1
+        self._create_topic(TopicName(f"awaited.{self.name}.{self._awaited_topics}"), 1)
+
     def topic_metadata(self, name: str) -> MetadataResponseTopic:
         request = MetadataRequest((MetadataRequestTopic(name=TopicName(name)),), False)
         return self.ask_aside(request, 12, MetadataResponse).topics[0]
 
     def topic_id(self, name: str) -> TopicId:
         return self.topic_metadata(name).topic_id
+
+    def describe_consumers(self, group_id: str | None = None) -> DescribedConsumerGroup:
+        request = ConsumerGroupDescribeRequest((GroupId(group_id or self.group),))
+        return self.ask_aside(request, 1, ConsumerGroupDescribeResponse).groups[0]
+
+    def until_group_epoch(self, epoch: int) -> None:
+        self.until(
+            f"the group epoch is {epoch}", lambda: self.describe_consumers().group_epoch == epoch
+        )
+
+    def until_members(self, *member_ids: str) -> None:
+        """Until a consumer group has these members and no others."""
+        self.until(
+            f"the members are {sorted(member_ids)}",
+            lambda: {m.member_id for m in self.describe_consumers().members} == set(member_ids),
+        )
 
     def until_topic(self, name: str, partitions: int) -> None:
         self.until(
@@ -160,7 +211,7 @@ class Script:
         self.say(client, request, version)
         answer = self._hear(client)
         group_id = getattr(request, "group_id", None)
-        if group_id:
+        if group_id and not isinstance(request, ConsumerGroupHeartbeatRequest):
             # Kafka tells a new member its id before the group that this made can be seen.
             self._barrier(GroupId(group_id))
         self._hear_others(client)
@@ -335,6 +386,11 @@ class Scenario:
     profile: str
     play: Callable[[Script], None]
 
+    @property
+    def is_of_consumers(self) -> bool:
+        """Whether it is about the consumer group protocol."""
+        return self.chapter.startswith(CONSUMER_CHAPTERS)
+
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
 """Every scenario by name, in the order of its chapter; filled by `@scenario`."""
@@ -361,11 +417,17 @@ def pass_time(script: Script, for_ms: int, name: str) -> None:
     script.until_state("Empty", f"{script.group}.{name}")
 
 
-def perform(scenario: Scenario, port: int) -> list[str]:
-    """Play a scenario at the broker on this port; its transcript."""
+class Performance(NamedTuple):
+    transcript: list[str]
+    topics: Mapping[TopicId, str]
+    """The ids that the transcript shows as names."""
+
+
+def perform(scenario: Scenario, port: int) -> Performance:
+    """Play a scenario at the broker on this port."""
     script = Script(scenario.name, port)
     try:
         scenario.play(script)
-        return script.finish()
+        return Performance(script.finish(), script.topics)
     finally:
         script.close()

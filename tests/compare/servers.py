@@ -25,12 +25,30 @@ _EVERYWHERE: Final = {
     "num.partitions": "2",
 }
 
+_CONSUMERS: Final = {
+    **_EVERYWHERE,
+    # One batch for each write, and an assignment with every new group epoch.
+    "group.coordinator.append.linger.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
+
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": _EVERYWHERE,
     "delayed": {**_EVERYWHERE, "group.initial.rebalance.delay.ms": "700"},
     "small groups": {**_EVERYWHERE, "group.max.size": "2"},
     "forgetful": {**_EVERYWHERE, "offsets.retention.check.interval.ms": "200"},
     "creative": {**_EVERYWHERE, "auto.create.topics.enable": "true"},
+    "consumers": _CONSUMERS,
+    "consumers assigned later": {**_CONSUMERS, "group.consumer.assignment.interval.ms": "1000"},
+    "consumers of short sessions": {
+        **_CONSUMERS,
+        "group.consumer.min.session.timeout.ms": "1",
+        "group.consumer.session.timeout.ms": "1500",
+        "group.consumer.heartbeat.interval.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "500",
+    },
+    "small consumer groups": {**_CONSUMERS, "group.consumer.max.size": "2"},
+    "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
 }
 
 _EXACTLY_KAFKA: Final = {

@@ -4,13 +4,18 @@ A line for each record of the scenario's groups, in log order: the record type, 
 then every field of key and value. Only what brokers may choose freely is replaced: random ids by
 numbers, times by `<time>`. Since each record's bytes are also what comes of writing its fields
 again (`assert_canonical`), equal lines are equal bytes but for those choices.
+
+Records of the consumer group protocol depend on each other: there a line `--` stands between the
+batches. A batch is one append, which is there as a whole or not at all.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.java_hash import hash_map_order
@@ -20,20 +25,35 @@ from logtools.walk import Batch, walk
 from protocol.compiler import reader, writer
 from protocol.names import OFFSETS_TOPIC
 from storage.batch.record_batch import read_records
+from storage.log.checkpoints import encode_uuid
 
 _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TIMES: Final = ("commitTimestamp", "currentStateTimestamp")
+_TIMES: Final = ("commitTimestamp", "currentStateTimestamp", "assignmentTimestamp", "timestamp")
+_MADE_BY_BROKER: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_BY_TOPIC: Final = frozenset(
+    {"topicPartitions", "assignedPartitions", "partitionsPendingRevocation"}
+)
+"""Arrays in the order of a hash map of topic ids."""
 
-Stored = tuple[bytes, bytes | None]
+BETWEEN_BATCHES: Final = "--"
+
+
+class Stored(NamedTuple):
+    """A record of a group; `batch` tells the batches of the log apart."""
+
+    group: str
+    batch: tuple[str, int]
+    key: bytes
+    value: bytes | None
 
 
 def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
     """The records of the scenario's groups, in the order in which they were written."""
-    found = []
+    found: list[Stored] = []
     place = place_at(data_dir, topic=OFFSETS_TOPIC).only([OFFSETS_TOPIC], [])
     for partition in place.partitions:
         for segment in partition.segments:
-            for batch in walk(segment.path):
+            for number, batch in enumerate(walk(segment.path)):
                 if not isinstance(batch, Batch):
                     break  # another scenario's, just being written: ours would be missed
                 for _, _, key, value, headers in read_records(batch.content):
@@ -41,9 +61,9 @@ def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
                     assert not headers
                     group = decode_group_record(key, value).group
                     if group == scenario or (group or "").startswith(f"{scenario}."):
-                        found.append((group or "", key, value))
+                        found.append(Stored(group or "", (str(segment.path), number), key, value))
     # Groups may be in several partitions: there is no order between partitions.
-    return [(key, value) for _, key, value in sorted(found, key=lambda record: record[0])]
+    return sorted(found, key=lambda record: record.group)
 
 
 def assert_canonical(key: bytes, value: bytes | None) -> None:
@@ -58,39 +78,90 @@ def assert_canonical(key: bytes, value: bytes | None) -> None:
         assert writer(schema.value, version, prefix=value[:2])(read_value) == value
 
 
-def stored_lines(data_dir: Path, scenario: str) -> list[str]:
-    """What the scenario has left; our own record type is left out, as every Kafka skips it."""
-    return list(_lines(stored_records(data_dir, scenario), scenario))
+def stored_lines(
+    data_dir: Path,
+    scenario: str,
+    topics: Mapping[UUID, str] | None = None,
+    *,
+    batches: bool = False,
+) -> list[str]:
+    """What the scenario has left; our own record type is left out, as every Kafka skips it.
+
+    `topics`: the ids that are shown as names. `batches`: tell batches apart.
+    """
+    names = _Names({encode_uuid(topic_id): name for topic_id, name in (topics or {}).items()})
+    records = [
+        record
+        for record in stored_records(data_dir, scenario)
+        if int.from_bytes(record.key[:2], signed=True) != GENERATION_BEGUN
+    ]
+    lines: list[str] = []
+    for number, (_, batch) in enumerate(groupby(records, key=lambda record: record.batch)):
+        if batches and number:
+            lines.append(BETWEEN_BATCHES)
+        shown = list(batch)
+        lines += _in_order(shown, names) if batches else [_line(record, names) for record in shown]
+    return [line.replace(scenario, "~") for line in lines]
 
 
-def _lines(records: list[Stored], scenario: str) -> Iterator[str]:
-    numbers: dict[str, str] = {}
-    for key, value in records:
-        assert_canonical(key, value)
-        if int.from_bytes(key[:2], signed=True) == GENERATION_BEGUN:
-            continue
-        shown = decode_group_record(key, value)
-        assert shown.problem is None, shown
-        line = f"{shown.kind} {_compact(shown.key['data'])}"
-        if shown.value is None:
-            line += " tombstone"
-        else:
-            data = shown.value["data"]
-            _replace_free_choices(data, numbers)
-            line += f" v{shown.value['version']} {_compact(data)}"
-        line = _RANDOM_ID.sub(lambda found: _number(numbers, found.group()), line)
-        yield line.replace(scenario, "~")
+class _Names:
+    """What stands for random ids: the names of topics, and numbers."""
+
+    def __init__(self, topics: Mapping[str, str]) -> None:
+        self._topics = topics
+        self._numbers: dict[str, str] = {}
+        self._hashes: dict[int, str] = {0: "0"}
+
+    def number(self, random_id: str) -> str:
+        return self._numbers.setdefault(random_id, f"#{len(self._numbers) + 1}")
+
+    def topic(self, topic_id: str) -> str:
+        return self._topics.get(topic_id) or self.number(topic_id)
+
+    def metadata_hash(self, value: int) -> str:
+        return self._hashes.setdefault(value, f"<hash {len(self._hashes)}>")
 
 
-def _replace_free_choices(data: dict, numbers: dict[str, str]) -> None:
+def _in_order(batch: Sequence[Stored], names: _Names) -> Iterator[str]:
+    """A batch; Kafka takes neighbours of one type from a hash map of members."""
+    for _, neighbours in groupby(batch, key=lambda record: (record.key[:2], record.value is None)):
+        yield from (_line(record, names) for record in sorted(neighbours, key=lambda r: r.key))
+
+
+def _line(record: Stored, names: _Names) -> str:
+    assert_canonical(record.key, record.value)
+    shown = decode_group_record(record.key, record.value)
+    assert shown.problem is None, shown
+    key = shown.key["data"]
+    if _MADE_BY_BROKER.fullmatch(key.get("memberId", "")):
+        key["memberId"] = names.number(key["memberId"])
+    line = f"{shown.kind} {_compact(key)}"
+    if shown.value is None:
+        line += " tombstone"
+    else:
+        data = shown.value["data"]
+        _replace_free_choices(data, names)
+        line += f" v{shown.value['version']} {_compact(data)}"
+    return _RANDOM_ID.sub(lambda found: names.number(found.group()), line)
+
+
+def _replace_free_choices(data: dict, names: _Names) -> None:
     committed = data.get("commitTimestamp")
     if "expireTimestamp" in data:
         data["expireTimestamp"] = f"<time> + {data['expireTimestamp'] - committed}"
+    if "timestamp" in data:  # of a regular expression: the version is an offset of Kafka's metadata
+        data["version"] = "<version>"
     for name in _TIMES:
         if name in data:
             data[name] = "<time>" if data[name] > 0 else data[name]
+    if "metadataHash" in data:
+        data["metadataHash"] = names.metadata_hash(data["metadataHash"])
     if "topicId" in data:
-        data["topicId"] = _number(numbers, data["topicId"])
+        data["topicId"] = names.topic(data["topicId"])
+    for name in _BY_TOPIC & data.keys():
+        for topic in data[name]:
+            topic["topicId"] = names.topic(topic["topicId"])
+        data[name].sort(key=lambda topic: topic["topicId"])
     members = data.get("members", [])
     if members:
         ids = [member["memberId"] for member in members]
@@ -100,7 +171,3 @@ def _replace_free_choices(data: dict, numbers: dict[str, str]) -> None:
 
 def _compact(data: dict) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-
-
-def _number(numbers: dict[str, str], random_id: str) -> str:
-    return numbers.setdefault(random_id, f"#{len(numbers) + 1}")
