@@ -29,6 +29,7 @@ from config.types import (
     string,
     valid_list,
     valid_string,
+    valid_string_of_any_case,
 )
 from protocol import java_text
 from protocol.config_def import ConfigValue
@@ -165,6 +166,71 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     group_max_size: int = integer(
         2_147_483_647, "Members that a group may have. Further ones are refused.", at_least=1
+    )
+    group_coordinator_rebalance_protocols: tuple[str, ...] = valid_list(
+        ("classic", "consumer", "streams"),
+        "The group protocols that clients may use. classic cannot be left out. Of the others only "
+        "consumer is served so far.",
+        "consumer",
+        "classic",
+        "share",
+        "streams",
+        non_empty=True,
+    )
+    group_consumer_session_timeout_ms: int = integer(
+        45_000, "Session timeout of members of consumer groups, unless set by group.", at_least=1
+    )
+    group_consumer_min_session_timeout_ms: int = integer(
+        45_000, "Smallest session timeout that a consumer group may be given.", at_least=1
+    )
+    group_consumer_max_session_timeout_ms: int = integer(
+        60_000, "Largest session timeout that a consumer group may be given.", at_least=1
+    )
+    group_consumer_heartbeat_interval_ms: int = integer(
+        5_000,
+        "How often members of consumer groups send heartbeats, unless set by group.",
+        at_least=1,
+    )
+    group_consumer_min_heartbeat_interval_ms: int = integer(
+        5_000, "Smallest heartbeat interval that a consumer group may be given.", at_least=1
+    )
+    group_consumer_max_heartbeat_interval_ms: int = integer(
+        15_000, "Largest heartbeat interval that a consumer group may be given.", at_least=1
+    )
+    group_consumer_assignment_interval_ms: int = integer(
+        1_000,
+        "Time between two assignments of a consumer group, so that members who join together are "
+        "assigned together, unless set by group. 0: at every change.",
+        at_least=0,
+    )
+    group_consumer_min_assignment_interval_ms: int = integer(
+        0, "Smallest assignment interval that a consumer group may be given.", at_least=0
+    )
+    group_consumer_max_assignment_interval_ms: int = integer(
+        15_000, "Largest assignment interval that a consumer group may be given.", at_least=0
+    )
+    group_consumer_max_size: int = integer(
+        2_147_483_647, "Members that a consumer group may have.", at_least=1
+    )
+    group_consumer_assignors: tuple[str, ...] = valid_list(
+        ("uniform", "range"),
+        "Server-side assignors of consumer groups. The first one is the default.",
+        non_empty=True,
+    )
+    group_consumer_migration_policy: str = valid_string_of_any_case(
+        "bidirectional",
+        "Which groups are converted while they have members. upgrade: a classic group when a "
+        "member joins with the consumer protocol. downgrade: a consumer group when its last such "
+        "member leaves and classic members remain. bidirectional: both. disabled: neither.",
+        "DISABLED",
+        "DOWNGRADE",
+        "UPGRADE",
+        "BIDIRECTIONAL",
+    )
+    group_consumer_regex_refresh_interval_ms: int = integer(
+        600_000,
+        "How often the topics of a subscribed regular expression are looked up again.",
+        at_least=10_000,
     )
     offset_metadata_max_bytes: int = integer(
         4_096, "Longest metadata text that may be committed with an offset."

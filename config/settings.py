@@ -7,7 +7,7 @@ interval) need no function.
 
 from config.keys import Config
 from config.limits import CleanerSettings, ServerLimits
-from coordinator.settings import GroupSettings
+from coordinator.settings import GroupSettings, MigrationPolicy
 from history.index import IndexLimits
 from history.lag.store import LagLimits
 from history.recording.rebalance_tracker import RecordLimits
@@ -39,6 +39,22 @@ def group_settings(config: Config) -> GroupSettings:
         group_max_session_timeout_ms=config.group_max_session_timeout_ms,
         group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
         group_max_size=config.group_max_size,
+        group_coordinator_rebalance_protocols=config.group_coordinator_rebalance_protocols,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_consumer_min_session_timeout_ms=config.group_consumer_min_session_timeout_ms,
+        group_consumer_max_session_timeout_ms=config.group_consumer_max_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_min_heartbeat_interval_ms=config.group_consumer_min_heartbeat_interval_ms,
+        group_consumer_max_heartbeat_interval_ms=config.group_consumer_max_heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        group_consumer_min_assignment_interval_ms=config.group_consumer_min_assignment_interval_ms,
+        group_consumer_max_assignment_interval_ms=config.group_consumer_max_assignment_interval_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_assignors=config.group_consumer_assignors,
+        group_consumer_migration_policy=MigrationPolicy(
+            config.group_consumer_migration_policy.lower()
+        ),
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,

@@ -7,7 +7,7 @@ names the key and its place. Writes nothing, opens nothing but the file.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -317,6 +317,7 @@ def _require_known(setting: Setting) -> None:
 def _check_together(config: Config) -> None:
     """The rules that need more than one value, most of them KafkaConfig.validateValues'."""
     for name, holds, reason in (
+        *_consumer_group_rules(config),
         (
             _written_one(config, "log.dirs", "log.dir"),
             len(config.log_dirs or config.log_dir) == 1,
@@ -360,6 +361,26 @@ def _check_together(config: Config) -> None:
         config.endpoints  # noqa: B018 - for its exception
     except BadListeners as bad:
         raise _together(config, bad.key, str(bad)) from None
+
+
+def _consumer_group_rules(config: Config) -> Iterator[tuple[str, bool, str]]:
+    """GroupCoordinatorConfig.validate's rules, and their words."""
+    for key in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+        name, low, high = (f"group.consumer.{part}{key}" for part in ("", "min.", "max."))
+        value, least, most = (getattr(config, n.replace(".", "_")) for n in (name, low, high))
+        yield high, most >= least, f"must be greater than or equal to {low}"
+        yield name, value >= least, f"must be greater than or equal to {low}"
+        yield name, value <= most, f"must be less than or equal to {high}"
+    yield (
+        "group.consumer.heartbeat.interval.ms",
+        config.group_consumer_heartbeat_interval_ms < config.group_consumer_session_timeout_ms,
+        "must be less than group.consumer.session.timeout.ms",
+    )
+    yield (
+        "group.coordinator.rebalance.protocols",
+        "classic" in config.group_coordinator_rebalance_protocols,
+        "Disabling the 'classic' protocol is not supported.",
+    )
 
 
 def _written_one(config: Config, *names: str) -> str:

@@ -17,6 +17,7 @@ from protocol.config_def import (
     Validator,
     ValidList,
     ValidString,
+    ValidStringOfAnyCase,
 )
 
 
@@ -111,9 +112,15 @@ def valid_string(default: str, doc: str, *valid: str) -> str:
     return _declared(default, ConfigType.STRING, doc, ValidString(valid))
 
 
-def valid_list(default: tuple[str, ...], doc: str, *valid: str) -> tuple[str, ...]:
+def valid_string_of_any_case(default: str, doc: str, *valid: str) -> str:
+    return _declared(default, ConfigType.STRING, doc, ValidStringOfAnyCase(valid))
+
+
+def valid_list(
+    default: tuple[str, ...], doc: str, *valid: str, non_empty: bool = False
+) -> tuple[str, ...]:
     """Words of `valid`; any words if none are given."""
-    return _declared(default, ConfigType.LIST, doc, ValidList(valid))
+    return _declared(default, ConfigType.LIST, doc, ValidList(valid, non_empty))
 
 
 def _range(low: int | None, high: int | None = None, other: int | None = None) -> Range | None:

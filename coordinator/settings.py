@@ -4,7 +4,26 @@
 are in ms unless the name says otherwise.
 """
 
+from enum import StrEnum
+
 from msgspec import Struct
+
+
+class MigrationPolicy(StrEnum):
+    """Which groups are converted to the other protocol. Kafka: `ConsumerGroupMigrationPolicy`."""
+
+    DISABLED = "disabled"
+    DOWNGRADE = "downgrade"
+    UPGRADE = "upgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def is_upgrade_enabled(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def is_downgrade_enabled(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class GroupSettings(Struct, frozen=True):
@@ -13,6 +32,20 @@ class GroupSettings(Struct, frozen=True):
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
+    group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    group_consumer_regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_minutes: int = 10_080
@@ -30,3 +63,8 @@ class GroupSettings(Struct, frozen=True):
     forgive_max_ms: int = 60_000
     rebalance_on_partition_change: bool = False
     partition_change_delay_ms: int = 1_000
+
+    @property
+    def is_consumer_protocol_enabled(self) -> bool:
+        """Whether members may join with the consumer group protocol."""
+        return "consumer" in self.group_coordinator_rebalance_protocols

@@ -281,6 +281,20 @@ class ValidString(Struct, frozen=True):
         return ", ".join(self.words)
 
 
+class ValidStringOfAnyCase(Struct, frozen=True):
+    """ConfigDef.CaseInsensitiveValidString: one of these words, in upper or lower case."""
+
+    words: tuple[str, ...]
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if str(value).upper() not in self.words:
+            valid = ", ".join(self.words)
+            reject_value(name, value, f"String must be one of (case insensitive): {valid}")
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.words)} (case insensitive)"
+
+
 class ValidList(Struct, frozen=True):
     """ConfigDef.ValidList: words of these, none empty; any words if none are given here.
 
@@ -288,9 +302,14 @@ class ValidList(Struct, frozen=True):
     """
 
     words: tuple[str, ...] = ()
+    non_empty: bool = False
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         assert isinstance(value, tuple), "a list"
+        if self.non_empty and not value:
+            valid = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
+            message = f"Configuration '{name}' must not be empty. Valid values include: {valid}"
+            raise ConfigException(message, f"Must not be empty. Valid values include: {valid}")
         for word in value:
             if not word:
                 message = f"Configuration '{name}' values must not be empty."

@@ -19,7 +19,7 @@ from config.settings import (
 )
 from config.sources import command_line_setting, load_config
 from config.storage_settings import journal_limits, offsets_log_settings, topic_settings
-from coordinator.settings import GroupSettings
+from coordinator.settings import GroupSettings, MigrationPolicy
 from protocol.config_def import ConfigException, Range, convert_to_string
 from protocol.names import LAG_TOPIC
 from storage.api import LogSettings
@@ -201,6 +201,20 @@ def test_every_group_setting_that_has_a_key_follows_it() -> None:
             group_max_session_timeout_ms=2,
             group_initial_rebalance_delay_ms=3,
             group_max_size=4,
+            group_coordinator_rebalance_protocols=("classic",),
+            group_consumer_session_timeout_ms=14,
+            group_consumer_min_session_timeout_ms=15,
+            group_consumer_max_session_timeout_ms=16,
+            group_consumer_heartbeat_interval_ms=17,
+            group_consumer_min_heartbeat_interval_ms=18,
+            group_consumer_max_heartbeat_interval_ms=19,
+            group_consumer_assignment_interval_ms=20,
+            group_consumer_min_assignment_interval_ms=21,
+            group_consumer_max_assignment_interval_ms=22,
+            group_consumer_max_size=23,
+            group_consumer_assignors=("range",),
+            group_consumer_migration_policy="Upgrade",
+            group_consumer_regex_refresh_interval_ms=24,
             offset_metadata_max_bytes=5,
             offsets_retention_minutes=6,
             offsets_retention_check_interval_ms=7,
@@ -224,6 +238,25 @@ def test_every_group_setting_that_has_a_key_follows_it() -> None:
         if getattr(changed, name) == getattr(defaults, name)
     }
     assert same == {"new_member_join_timeout_ms"}  # a constant of the protocol
+    assert changed.group_consumer_migration_policy is MigrationPolicy.UPGRADE
+    assert not changed.is_consumer_protocol_enabled
+    assert defaults.is_consumer_protocol_enabled
+
+
+@pytest.mark.parametrize(
+    ("policy", "upgrade", "downgrade"),
+    [
+        ("disabled", False, False),
+        ("downgrade", False, True),
+        ("upgrade", True, False),
+        ("bidirectional", True, True),
+    ],
+)
+def test_a_migration_policy_allows_its_directions(
+    policy: str, *, upgrade: bool, downgrade: bool
+) -> None:
+    assert MigrationPolicy(policy).is_upgrade_enabled is upgrade
+    assert MigrationPolicy(policy).is_downgrade_enabled is downgrade
 
 
 @pytest.mark.parametrize(

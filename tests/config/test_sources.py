@@ -252,6 +252,73 @@ def test_a_value_that_cannot_work_is_refused_by_its_own_name(pair: str) -> None:
     assert refused(pair).startswith(pair.partition("=")[0])
 
 
+@pytest.mark.parametrize(
+    ("pairs", "name", "reason"),
+    [
+        (
+            ["group.consumer.session.timeout.ms=44999"],
+            "group.consumer.session.timeout.ms",
+            "must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            ["group.consumer.session.timeout.ms=60001"],
+            "group.consumer.session.timeout.ms",
+            "must be less than or equal to group.consumer.max.session.timeout.ms",
+        ),
+        (
+            ["group.consumer.min.session.timeout.ms=60001"],
+            "group.consumer.max.session.timeout.ms",
+            "must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            ["group.consumer.min.session.timeout.ms=1", "group.consumer.session.timeout.ms=5000"],
+            "group.consumer.heartbeat.interval.ms",
+            "must be less than group.consumer.session.timeout.ms",
+        ),
+        (
+            ["group.consumer.max.heartbeat.interval.ms=4999"],
+            "group.consumer.max.heartbeat.interval.ms",
+            "must be greater than or equal to group.consumer.min.heartbeat.interval.ms",
+        ),
+        (
+            ["group.consumer.min.assignment.interval.ms=1001"],
+            "group.consumer.assignment.interval.ms",
+            "must be greater than or equal to group.consumer.min.assignment.interval.ms",
+        ),
+        (
+            ["group.consumer.session.timeout.ms=1", "group.consumer.heartbeat.interval.ms=1"],
+            "group.consumer.heartbeat.interval.ms",
+            "must be greater than or equal to group.consumer.min.heartbeat.interval.ms",
+        ),
+        (
+            ["group.coordinator.rebalance.protocols=consumer,streams"],
+            "group.coordinator.rebalance.protocols",
+            "Disabling the 'classic' protocol is not supported.",
+        ),
+    ],
+)
+def test_consumer_group_keys_that_contradict_are_refused_in_kafkas_words(
+    pairs: list[str], name: str, reason: str
+) -> None:
+    """As GroupCoordinatorConfig and KafkaConfig of 4.3.1 refuse them."""
+    sentence = refused(*pairs)
+    assert sentence.startswith(f"{name} = ")
+    assert sentence.endswith(f": {reason}")
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["group.consumer.min.session.timeout.ms=1", "group.consumer.session.timeout.ms=5001"],
+        ["group.consumer.max.heartbeat.interval.ms=46000"],
+        ["group.coordinator.rebalance.protocols=classic"],
+        ["group.consumer.assignors=range"],
+    ],
+)
+def test_consumer_group_keys_at_their_limits_are_taken(pairs: list[str]) -> None:
+    assert load_config(command_line=[command_line_setting(pair) for pair in pairs])
+
+
 def test_a_pair_needs_an_equals_sign() -> None:
     assert refused("group.max.size") == "--set group.max.size: must be NAME=VALUE"
 

@@ -71,6 +71,25 @@ BROKER: Final = {
     "compression.lz4.level": ("0", "17", "18"),
     "log.message.timestamp.type": ("CreateTime", "createtime"),
     "broker.rack": (" r ", ""),
+    "group.coordinator.rebalance.protocols": (
+        "",
+        "classic",
+        " classic , consumer ",
+        "classic,classic",
+        "CLASSIC",
+        "classic,x",
+        "share",
+    ),
+    "group.consumer.assignors": ("", "range", " range , uniform ", "range,range", "range,,x", ","),
+    "group.consumer.migration.policy": (
+        "",
+        "DISABLED",
+        "Upgrade",
+        "downGRADE",
+        " bidirectional ",
+        "none",
+    ),
+    "group.consumer.regex.refresh.interval.ms": ("9999", "10000"),
 }
 TOPIC: Final = {
     "preallocate": _WORDS,
