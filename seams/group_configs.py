@@ -4,9 +4,7 @@ Each answer is the group's own value within the broker's limits, or else the bro
 counterpart: `GroupConfigManager`.
 """
 
-from typing import Protocol
-
-from msgspec import Struct
+from typing import NamedTuple, Protocol
 
 from protocol.names import GroupId
 
@@ -22,7 +20,7 @@ class GroupConfigs(Protocol):
         """`consumer.assignment.interval.ms`."""
 
 
-class BrokerGroupConfigs(Struct, frozen=True):
+class BrokerGroupConfigs(NamedTuple):
     """The broker's values, for all groups: where no group has configs of its own."""
 
     broker_session_timeout_ms: int = 45_000  # group.consumer.session.timeout.ms
