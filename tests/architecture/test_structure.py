@@ -16,8 +16,10 @@ from tests.architecture.tree import PACKAGES, ROOT
 BROKER_MODULES_MAX = 12  # directly in broker/: what composes and runs the daemon
 
 # What the core uses of the standard library and of other projects: no clock, loop, file, socket.
+# importlib: the registry of assignors finds those of other packages with it, once, at the start.
 CORE_IMPORTS = {
-    "coordinator": "array collections enum functools heapq itertools msgspec operator struct sys",
+    "coordinator": "array bisect collections enum functools heapq importlib itertools msgspec"
+    " operator struct sys",
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
     "purgatory": "collections sortedcontainers",

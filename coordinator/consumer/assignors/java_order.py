@@ -1,0 +1,91 @@
+"""Java iteration order: in which order Kafka's assignors walk through members, topics, partitions.
+
+Where one partition more has to go to somebody, Kafka's `uniform` gives it to the first in the order
+of a Java hash table. For equal content this order is fixed, up to entries that share a slot; these
+follow the order of insertion, for which the order of the ids stands here.
+Kafka's counterpart: `HashMap` and `HashSet` of Java 17, `TimelineHashMap`, `Uuid.hashCode`.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Final
+
+from coordinator.java_hash import java_hash
+from protocol.names import MemberId, TopicId
+
+_SMALLEST_TABLE: Final = 16
+_MEMBERS_CACHED: Final = 16_384
+"""Of groups that are assigned again and again."""
+
+_MASK_32: Final = (1 << 32) - 1
+_MASK_64: Final = (1 << 64) - 1
+_TIMELINE_FACTOR: Final = -7_046_029_254_386_353_131 & _MASK_64
+"""`BaseHashTable.findSlot` multiplies with it, and takes the highest bits."""
+
+
+def member_order(member_ids: Collection[MemberId]) -> list[MemberId]:
+    """Of the map that `TargetAssignmentBuilder` fills from the members of the group."""
+    buckets = _grown(len(member_ids)) - 1
+    slots = 64 - (_timeline_slots(len(member_ids)).bit_length() - 1)
+
+    def place(member_id: MemberId) -> int:
+        bucket, slot = _hashes(member_id)
+        return (bucket & buckets) << 64 | slot >> slots
+
+    return sorted(sorted(member_ids, reverse=True), key=place)
+
+
+def assigned_topic_order(topic_ids: Collection[TopicId]) -> list[TopicId]:
+    """Of the map that `Assignment.fromRecord` makes."""
+    return _topics_by_bucket(topic_ids, _grown(len(topic_ids)))
+
+
+def subscribed_topic_order(topic_ids: Iterable[TopicId], subscribed: int) -> list[TopicId]:
+    """Of some topics in a copied `HashSet` of as many topics as are subscribed."""
+    return _topics_by_bucket(topic_ids, _copied(subscribed))
+
+
+def partition_order(partitions: Collection[int]) -> list[int]:
+    """Of the `HashSet` that `Assignment.fromRecord` makes for a topic."""
+    buckets = _copied(len(partitions)) - 1
+    return sorted(sorted(partitions), key=lambda partition: _spread(partition) & buckets)
+
+
+@lru_cache(maxsize=_MEMBERS_CACHED)
+def _hashes(member_id: MemberId) -> tuple[int, int]:
+    value = java_hash(member_id)
+    return _spread(value & _MASK_32), value * _TIMELINE_FACTOR & _MASK_64
+
+
+def _topics_by_bucket(topic_ids: Iterable[TopicId], buckets: int) -> list[TopicId]:
+    return sorted(topic_ids, key=lambda id_: (_topic_spread(id_) & buckets - 1, id_.int))
+
+
+def _topic_spread(topic_id: TopicId) -> int:
+    number = topic_id.int
+    halves = number >> 64 ^ number
+    return _spread((halves >> 32 ^ halves) & _MASK_32)
+
+
+def _spread(value: int) -> int:
+    return value ^ value >> 16
+
+
+def _grown(entries: int) -> int:
+    """The size of a hash map that grew from its default size."""
+    size = _SMALLEST_TABLE
+    while entries * 4 > size * 3:
+        size *= 2
+    return size
+
+
+def _copied(entries: int) -> int:
+    """The size of a `HashSet` that is a copy of another collection: Java 17 reserves one more."""
+    return max(_SMALLEST_TABLE, 1 << (entries * 4 // 3).bit_length())
+
+
+def _timeline_slots(entries: int) -> int:
+    slots = 2
+    while entries * 3 > slots * 4:
+        slots *= 2
+    return slots

@@ -1,0 +1,76 @@
+"""Subscriptions: which topics have the same subscribers, when members subscribe to different ones.
+
+Members mostly share a few subscriptions, and so do topics their subscribers. What is found out once
+for all topics with the same subscribers need not be found out for each.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from protocol.names import TopicId
+
+
+class TopicClass(Struct):
+    """The topics that have exactly the same subscribers."""
+
+    topics: list[TopicId]
+    subscribers: list[int]
+    """Places in the sequence of subscriptions, ascending."""
+    component: int
+    """Equal for classes that share members, directly or through other classes."""
+
+
+def topic_classes(subscriptions: Sequence[frozenset[TopicId]]) -> list[TopicClass]:
+    groups = _equal_subscriptions(subscriptions)
+    by_groups: dict[tuple[int, ...], list[TopicId]] = {}
+    for topic_id, of_topic in _groups_by_topic([*groups]).items():
+        by_groups.setdefault(tuple(of_topic), []).append(topic_id)
+
+    members = [*groups.values()]
+    components = _components(len(members), [*by_groups])
+    return [
+        TopicClass(
+            topics=topics,
+            subscribers=sorted(member for group in of_class for member in members[group]),
+            component=components[of_class[0]],
+        )
+        for of_class, topics in by_groups.items()
+    ]
+
+
+def _equal_subscriptions(
+    subscriptions: Sequence[frozenset[TopicId]],
+) -> dict[frozenset[TopicId], list[int]]:
+    groups: dict[frozenset[TopicId], list[int]] = {}
+    for place, subscription in enumerate(subscriptions):
+        groups.setdefault(subscription, []).append(place)
+    return groups
+
+
+def _groups_by_topic(subscriptions: Sequence[frozenset[TopicId]]) -> dict[TopicId, list[int]]:
+    by_topic: dict[TopicId, list[int]] = {}
+    by_object: dict[int, list[int]] = {}  # Finding an object is faster than hashing an UUID.
+    for group, subscription in enumerate(subscriptions):
+        for topic_id in subscription:
+            of_topic = by_object.get(id(topic_id))
+            if of_topic is None:
+                of_topic = by_object[id(topic_id)] = by_topic.setdefault(topic_id, [])
+            of_topic.append(group)
+    return by_topic
+
+
+def _components(groups: int, classes: Sequence[tuple[int, ...]]) -> list[int]:
+    """A number for each group: the same for groups that a chain of classes joins (union-find)."""
+    parents = [*range(groups)]
+
+    def root(group: int) -> int:
+        while parents[group] != group:
+            parents[group] = group = parents[parents[group]]
+        return group
+
+    for of_class in classes:
+        first = root(of_class[0])
+        for group in of_class[1:]:
+            parents[root(group)] = first
+    return [root(group) for group in range(groups)]
