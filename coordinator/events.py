@@ -50,6 +50,16 @@ class GroupConverted(Struct, frozen=True):
     reason: str
 
 
+class ConversionRefused(Struct, frozen=True):
+    """The group keeps its type: a member of the other protocol came, or the last one of it left."""
+
+    group_id: GroupId
+    at_ms: int
+    from_type: GroupType
+    to_type: GroupType
+    reason: str
+
+
 class PartitionLoaded(Struct, frozen=True):
     """A partition is served from now on. `skipped` are records without a meaning here."""
 
@@ -77,7 +87,9 @@ class PartitionClosed(Struct, frozen=True):
 TypedEvent = ClassicEvent | ConsumerEvent
 """What happens to a group of one type."""
 
-Event = GroupCreated | GroupDeleted | GroupConverted | TypedEvent | OffsetEvent
+ConversionEvent = GroupConverted | ConversionRefused
+
+Event = GroupCreated | GroupDeleted | ConversionEvent | TypedEvent | OffsetEvent
 """What happens to one group: all that a decision may yield."""
 
 PartitionEvent = PartitionLoaded | PartitionLoadFailed | PartitionClosed

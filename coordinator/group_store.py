@@ -10,7 +10,13 @@ from typing import Final
 
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command, Op
-from coordinator.events import Event, GroupConverted, GroupCreated, GroupDeleted
+from coordinator.events import (
+    ConversionRefused,
+    Event,
+    GroupConverted,
+    GroupCreated,
+    GroupDeleted,
+)
 from coordinator.group_counts import GroupCounts
 from coordinator.group_types import (
     AnyGroup,
@@ -123,6 +129,8 @@ class GroupStore:
                 group.offsets = {}
             elif isinstance(event, GroupConverted):
                 self._convert(group_id, event)
+            elif isinstance(event, ConversionRefused):
+                pass  # for the log only
             else:
                 group = self.groups[group_id]
                 state, members = group.state, len(group.members)

@@ -18,6 +18,8 @@ from broker.observe.log_lines import (
 from coordinator.classic import events as groups
 from coordinator.classic.events import JoinKind, RemovalCause
 from coordinator.events import (
+    ConversionRefused,
+    GroupConverted,
     GroupCreated,
     GroupDeleted,
     PartitionClosed,
@@ -41,6 +43,18 @@ def _(event: GroupCreated) -> Iterable[LogLine]:
     if event.simple:
         message = "Creating a simple consumer group via manual offset commit"
         yield LogLine("info", message, {"group_id": event.group_id})
+
+
+@log_lines_for(GROUP_LINES, GroupConverted)
+def _(event: GroupConverted) -> Iterable[LogLine]:
+    message = f"Converted the {event.from_type} group to a {event.to_type} group"
+    yield LogLine("info", message, {"group_id": event.group_id, "reason": event.reason})
+
+
+@log_lines_for(GROUP_LINES, ConversionRefused)
+def _(event: ConversionRefused) -> Iterable[LogLine]:
+    message = f"Cannot convert the {event.from_type} group to a {event.to_type} group"
+    yield LogLine("info", message, {"group_id": event.group_id, "reason": event.reason})
 
 
 @log_lines_for(GROUP_LINES, groups.MemberIdAssigned)

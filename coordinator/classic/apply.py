@@ -41,6 +41,10 @@ def apply_classic_event(group: ClassicGroup, event: events.ClassicEvent, timers:
         timers.cancel(session_slot(group.group_id, event.member_id))
     elif isinstance(event, events.StaticMemberReplaced):
         timers.cancel(session_slot(group.group_id, event.old_member_id))
+    elif isinstance(event, events.ConsumerGroupDowngraded):
+        for member in event.members:
+            member_id, deadline_ms = member.member.member_id, member.session_deadline_ms
+            timers.schedule(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
     evolve(group, event)
 
 

@@ -221,6 +221,30 @@ class LapseForgiven(Struct, frozen=True):
     session_deadline_ms: int
 
 
+class ConvertedMember(NamedTuple):
+    """A member that used the classic protocol in a consumer group."""
+
+    member: MemberIdentity
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes
+    session_deadline_ms: int
+
+
+class ConsumerGroupDowngraded(Struct, frozen=True):
+    """The members of a consumer group are members of this group, Stable in this generation."""
+
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+    protocol_type: str
+    protocol_name: str
+    leader_id: MemberId
+    subscribed_topics: frozenset[TopicName] | None
+    members: tuple[ConvertedMember, ...]
+
+
 class RebalanceBegun(Struct, frozen=True):
     """`waiting_for` are the members that have not rejoined yet."""
 
@@ -364,6 +388,7 @@ ClassicEvent = (
     | SessionPaused
     | MemberLapsed
     | LapseForgiven
+    | ConsumerGroupDowngraded
     | RebalanceBegun
     | InitialDelayExtended
     | NoMemberRejoined

@@ -44,6 +44,8 @@ def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
             _member_lapsed(group, event)
         case events.LapseForgiven():
             _lapse_forgiven(group, event)
+        case events.ConsumerGroupDowngraded():
+            _consumer_group_downgraded(group, event)
         case events.RebalanceBegun():
             _rebalance_begun(group, event)
         case events.InitialDelayExtended():
@@ -207,6 +209,31 @@ def _lapse_forgiven(group: ClassicGroup, event: events.LapseForgiven) -> None:
     member = group.members[event.member.member_id]
     _forgive(group, member)
     member.session_deadline_ms = event.session_deadline_ms
+
+
+def _consumer_group_downgraded(group: ClassicGroup, event: events.ConsumerGroupDowngraded) -> None:
+    """As if the record of this generation were restored, but with all that members offer."""
+    for converted in event.members:
+        identity = converted.member
+        member = ClassicMember(
+            member_id=identity.member_id,
+            group_instance_id=identity.group_instance_id,
+            client_id=identity.client_id,
+            client_host=identity.client_host,
+            session_timeout_ms=converted.session_timeout_ms,
+            rebalance_timeout_ms=converted.rebalance_timeout_ms,
+            protocol_type=event.protocol_type,
+            protocols=converted.protocols,
+            assignment=converted.assignment,
+        )
+        member.session_deadline_ms = converted.session_deadline_ms
+        group.admit(member)
+    group.generation_id = group.newest_generation_id = event.generation_id
+    group.protocol_name = event.protocol_name
+    group.leader_id = event.leader_id
+    group.subscribed_topics = event.subscribed_topics
+    group.state = GroupState.STABLE
+    group.state_since_ms = event.at_ms
 
 
 def _rebalance_begun(group: ClassicGroup, event: events.RebalanceBegun) -> None:

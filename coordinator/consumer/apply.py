@@ -9,9 +9,13 @@ from typing import Protocol
 
 from coordinator.consumer import events
 from coordinator.consumer.delayed import (
+    ClassicRejoinTimeout,
+    ClassicSyncTimeout,
     ConsumerOp,
     ConsumerSessionTimeout,
     RebalanceTimeout,
+    classic_rejoin_slot,
+    classic_sync_slot,
     consumer_session_slot,
     rebalance_slot,
 )
@@ -35,6 +39,18 @@ def apply_consumer_event(
             _watch_session(group, event, timers)
         case events.CurrentAssignmentUpdated():
             _watch_rebalance(group, event, timers)
+        case events.ClassicRejoinRequested():
+            deadline_ms = event.rejoin_deadline_ms
+            timers.schedule(ClassicRejoinTimeout(group.group_id, event.member_id, deadline_ms))
+        case events.ClassicJoinAnswered():
+            timers.cancel(classic_rejoin_slot(group.group_id, event.member_id))
+            deadline_ms = event.sync_deadline_ms
+            timers.schedule(ClassicSyncTimeout(group.group_id, event.member_id, deadline_ms))
+        case events.ClassicMemberSynced():
+            timers.cancel(classic_sync_slot(group.group_id, event.member_id))
+        case events.ConsumerMemberUpdated():
+            if event.member.classic is None and not event.is_new:
+                _cancel_classic(group.group_id, event.member.member_id, timers)
         case events.ConsumerMemberRemoved():
             _cancel_member(group.group_id, event.member.member_id, timers)
         case events.ConsumerStaticMemberReplaced():
@@ -68,6 +84,13 @@ def _watch_rebalance(
 def _cancel_member(group_id: GroupId, member_id: MemberId, timers: ConsumerTimers) -> None:
     timers.cancel(consumer_session_slot(group_id, member_id))
     timers.cancel(rebalance_slot(group_id, member_id))
+    _cancel_classic(group_id, member_id, timers)
+
+
+def _cancel_classic(group_id: GroupId, member_id: MemberId, timers: ConsumerTimers) -> None:
+    """The member is gone, or it uses the consumer protocol now."""
+    timers.cancel(classic_rejoin_slot(group_id, member_id))
+    timers.cancel(classic_sync_slot(group_id, member_id))
 
 
 def cancel_consumer_timers(group: ConsumerGroup, timers: ConsumerTimers) -> None:
@@ -81,6 +104,11 @@ def check_consumer_timers(group: ConsumerGroup, watching: Callable[[Hashable], b
     for member_id, member in group.members.items():
         waits = watching(consumer_session_slot(group.group_id, member_id))
         assert waits, f"{member_id} would never expire"
-        waits = watching(rebalance_slot(group.group_id, member_id))
-        is_due = member.rebalance_deadline_ms is not None
-        assert waits is is_due, f"the rebalance timeout of {member_id} and its op differ"
+        for slot, deadline_ms in (
+            (rebalance_slot, member.rebalance_deadline_ms),
+            (classic_rejoin_slot, member.rejoin_deadline_ms),
+            (classic_sync_slot, member.sync_deadline_ms),
+        ):
+            waits = watching(slot(group.group_id, member_id))
+            is_due = deadline_ms is not None
+            assert waits is is_due, f"{slot.__name__} of {member_id} and its op differ"

@@ -36,6 +36,20 @@ class ExpireRebalanceTimeout(Struct, frozen=True):
     member_epoch: int
 
 
+class ExpireClassicRejoin(Struct, frozen=True):
+    """A member of the classic protocol was to join again by now."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+class ExpireClassicSync(Struct, frozen=True):
+    """A member of the classic protocol was to sync by now."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
 class ResolveRegularExpressions(Struct, frozen=True):
     """Match the group's regular expressions with the topics that exist now."""
 
@@ -68,6 +82,8 @@ ConsumerCommand = (
     ConsumerHeartbeat
     | ExpireConsumerSession
     | ExpireRebalanceTimeout
+    | ExpireClassicRejoin
+    | ExpireClassicSync
     | ResolveRegularExpressions
     | TargetAssignmentComputed
     | TargetAssignmentFailed

@@ -9,6 +9,7 @@ monotonic. Kafka's counterpart: the records and log lines of `GroupMetadataManag
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -74,6 +75,26 @@ class ConsumerStaticMemberReplaced(Struct, frozen=True):
     member: ConsumerMemberMetadata
     target: Assignment
     current: CurrentAssignment
+
+
+class ConvertedMember(NamedTuple):
+    """A member of a classic group. What it owns is its target assignment, too."""
+
+    member: ConsumerMemberMetadata
+    current: CurrentAssignment
+
+
+class ClassicGroupUpgraded(Struct, frozen=True):
+    """The members of a classic group are members of this group, Stable in this epoch.
+
+    Record type 5 for each, type 3, type 7 for each, type 6 (assigned at 0), type 8 for each.
+    """
+
+    group_id: GroupId
+    at_ms: int
+    epoch: int
+    metadata_hash: int
+    members: tuple[ConvertedMember, ...]
 
 
 class GroupEpochBumped(Struct, frozen=True):
@@ -176,6 +197,29 @@ class ConsumerSessionExtended(Struct, frozen=True):
     session_deadline_ms: int
 
 
+class ClassicRejoinRequested(Struct, frozen=True):
+    """A member of the classic protocol was told to join again, until this deadline. Not stored."""
+
+    group_id: GroupId
+    member_id: MemberId
+    rejoin_deadline_ms: int
+
+
+class ClassicJoinAnswered(Struct, frozen=True):
+    """A member of the classic protocol is to sync until this deadline. Not stored."""
+
+    group_id: GroupId
+    member_id: MemberId
+    sync_deadline_ms: int
+
+
+class ClassicMemberSynced(Struct, frozen=True):
+    """A member of the classic protocol fetched its assignment. Not stored."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
 class ConsumerMemberFenced(Struct, frozen=True):
     """A request came with an epoch or an instance id that is not the member's any more."""
 
@@ -192,6 +236,7 @@ ConsumerEvent = (
     ConsumerMemberUpdated
     | ConsumerMemberRemoved
     | ConsumerStaticMemberReplaced
+    | ClassicGroupUpgraded
     | GroupEpochBumped
     | TargetAssignmentUpdated
     | TargetAssignmentRequested
@@ -203,5 +248,8 @@ ConsumerEvent = (
     | MetadataRefreshRequested
     | MetadataRefreshed
     | ConsumerSessionExtended
+    | ClassicRejoinRequested
+    | ClassicJoinAnswered
+    | ClassicMemberSynced
     | ConsumerMemberFenced
 )

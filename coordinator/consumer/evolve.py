@@ -8,6 +8,7 @@ from typing import assert_never
 
 from coordinator.consumer import events
 from coordinator.consumer.group import ConsumerGroup
+from coordinator.consumer.member import NEVER_ASSIGNED_MS, without_epochs
 from coordinator.consumer.resolved import ResolvedRegularExpression
 
 
@@ -21,6 +22,9 @@ def evolve_consumer_group(group: ConsumerGroup, event: events.ConsumerEvent) -> 
             member.rebalance_deadline_ms = event.rebalance_deadline_ms
         case events.ConsumerMemberUpdated():
             group.put_member(event.member)
+            if event.member.classic is None:
+                member = group.members[event.member.member_id]
+                member.rejoin_deadline_ms = member.sync_deadline_ms = None
         case events.GroupEpochBumped():
             group.put_epoch(event.epoch, event.metadata_hash)
             group.is_refresh_due = False
@@ -37,6 +41,15 @@ def evolve_consumer_group(group: ConsumerGroup, event: events.ConsumerEvent) -> 
             group.remove_member(event.member.member_id)
         case events.ConsumerStaticMemberReplaced():
             _static_member_replaced(group, event)
+        case events.ClassicGroupUpgraded():
+            _classic_group_upgraded(group, event)
+        case events.ClassicRejoinRequested():
+            group.members[event.member_id].rejoin_deadline_ms = event.rejoin_deadline_ms
+        case events.ClassicJoinAnswered():
+            member = group.members[event.member_id]
+            member.rejoin_deadline_ms, member.sync_deadline_ms = None, event.sync_deadline_ms
+        case events.ClassicMemberSynced():
+            group.members[event.member_id].sync_deadline_ms = None
         case events.RegularExpressionResolved():
             resolved = ResolvedRegularExpression(event.topics, event.version, event.at_ms)
             group.put_regex(event.pattern, resolved)
@@ -61,3 +74,15 @@ def _static_member_replaced(
     group.put_member(event.member)
     group.put_target(event.member.member_id, event.target)
     group.put_current(event.member.member_id, event.current)
+
+
+def _classic_group_upgraded(group: ConsumerGroup, event: events.ClassicGroupUpgraded) -> None:
+    for member, _ in event.members:
+        group.put_member(member)
+    group.put_epoch(event.epoch, event.metadata_hash)
+    group.is_refresh_due = False
+    for member, current in event.members:
+        group.put_target(member.member_id, without_epochs(current.assigned))
+    group.put_assignment_epoch(event.epoch, NEVER_ASSIGNED_MS)
+    for member, current in event.members:
+        group.put_current(member.member_id, current)

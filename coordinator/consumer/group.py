@@ -47,13 +47,23 @@ NO_ASSIGNMENT: Final[Assignment] = {}
 class ConsumerMember:
     """One member: two values, and until when it has to be heard."""
 
-    __slots__ = ("current", "metadata", "rebalance_deadline_ms", "session_deadline_ms")
+    __slots__ = (
+        "current",
+        "metadata",
+        "rebalance_deadline_ms",
+        "rejoin_deadline_ms",
+        "session_deadline_ms",
+        "sync_deadline_ms",
+    )
 
     def __init__(self, metadata: ConsumerMemberMetadata) -> None:
         self.metadata = metadata
         self.current = CurrentAssignment()
         self.session_deadline_ms = 0  # monotonic
         self.rebalance_deadline_ms: int | None = None  # monotonic; it is to give partitions back
+        # Of the classic protocol, monotonic: it is to send a JoinGroup, a SyncGroup.
+        self.rejoin_deadline_ms: int | None = None
+        self.sync_deadline_ms: int | None = None
 
     @property
     def member_id(self) -> MemberId:

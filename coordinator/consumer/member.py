@@ -18,6 +18,9 @@ from protocol.names import GroupInstanceId, MemberId, TopicId, TopicName
 
 NO_REBALANCE_TIMEOUT: Final = -1
 
+NEVER_ASSIGNED_MS: Final = 0
+"""When the target assignment was computed, of a group whose target no assignor has computed."""
+
 OwnedPartitions = Mapping[TopicId, Mapping[int, int]]
 """Partitions that a member owns: topic -> partition -> the epoch in which it was assigned."""
 

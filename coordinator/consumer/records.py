@@ -12,10 +12,12 @@ from typing import Final, Protocol
 from coordinator.consumer import events
 from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.member import (
+    NEVER_ASSIGNED_MS,
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
     OwnedPartitions,
+    without_epochs,
 )
 from coordinator.record_schemas import (
     ClassicMemberMetadata,
@@ -69,6 +71,8 @@ def event_records(event: events.ConsumerEvent) -> Sequence[RecordPair]:
                 target_member_record(event.group_id, event.member.member_id, event.target),
                 current_assignment_record(event.group_id, event.member.member_id, event.current),
             )
+        case events.ClassicGroupUpgraded():
+            return _upgrade_records(event)
         case events.RegularExpressionResolved():
             topics, at_ms = sorted(event.topics), event.at_ms
             return (
@@ -198,6 +202,24 @@ def _target_records(event: events.TargetAssignmentUpdated) -> list[RecordPair]:
     ]
     records.append(target_metadata_record(group_id, event.assignment_epoch, event.at_ms))
     return records
+
+
+def _upgrade_records(event: events.ClassicGroupUpgraded) -> list[RecordPair]:
+    """In Kafka's order. Assigned at 0: the interval between assignments does not count yet."""
+    group_id, members = event.group_id, event.members
+    return [
+        *(member_metadata_record(group_id, member) for member, _ in members),
+        group_epoch_record(group_id, event.epoch, event.metadata_hash),
+        *(
+            target_member_record(group_id, member.member_id, without_epochs(current.assigned))
+            for member, current in members
+        ),
+        target_metadata_record(group_id, event.epoch, NEVER_ASSIGNED_MS),
+        *(
+            current_assignment_record(group_id, member.member_id, current)
+            for member, current in members
+        ),
+    ]
 
 
 def _group_key(kind: int, group_id: GroupId) -> bytes:

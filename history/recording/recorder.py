@@ -15,6 +15,7 @@ from coordinator.classic.events import (
     AssignmentReceived,
     ChangedTopicsForgotten,
     ClassicEvent,
+    ConsumerGroupDowngraded,
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
@@ -35,7 +36,7 @@ from coordinator.classic.events import (
 )
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.consumer.events import ConsumerEvent
-from coordinator.events import Event, GroupConverted, GroupCreated, GroupDeleted
+from coordinator.events import ConversionEvent, Event, GroupCreated, GroupDeleted
 from coordinator.group_types import AnyGroupView, as_classic
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets.events import OffsetEvent, OffsetsCommitted, OffsetsDeleted
@@ -136,7 +137,7 @@ class HistoryRecorder:
         recorded: list[HistoryEntry] = []
         classic = as_classic(group)
         for event in happened:
-            if isinstance(event, ConsumerEvent | GroupConverted):
+            if isinstance(event, ConsumerEvent | ConversionEvent):
                 continue
             # One by one: what follows may read the index.
             for entry in self._entries(classic, event, now):
@@ -172,6 +173,7 @@ class HistoryRecorder:
                 return (TopicsChangedEntry(event.group_id, event.at_ms, topics, numbers),)
             case (
                 MemberIdAssigned()
+                | ConsumerGroupDowngraded()
                 | JoinRefused()
                 | SessionExtended()
                 | SessionPaused()
