@@ -14,7 +14,13 @@ from broker.observe.observer import FIELD_CHARS_MAX, LOG_LINES, Observer, open_l
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
-from coordinator.events import GroupCreated, GroupDeleted, PartitionClosed, PartitionEvent
+from coordinator.events import (
+    ConversionEvent,
+    GroupCreated,
+    GroupDeleted,
+    PartitionClosed,
+    PartitionEvent,
+)
 from coordinator.group import CommittedOffset
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
@@ -25,6 +31,7 @@ from topics import events as topics
 EVENTS = (
     GroupCreated
     | GroupDeleted
+    | ConversionEvent
     | groups.ClassicEvent
     | PartitionEvent
     | offsets.OffsetEvent
@@ -43,6 +50,7 @@ SILENT = {
     groups.MemberSynced,
     groups.GroupStabilized,  # Kafka logs "Stabilized group" when the generation begins
     groups.ChangedTopicsForgotten,
+    groups.ConsumerGroupDowngraded,  # follows GroupConverted
     offsets.OffsetsCommitted,  # thousands a second
     topics.RecordsAppended,
     topics.RecordsFetched,
@@ -53,6 +61,7 @@ SILENT = {
 
 UNCOUNTED = {
     groups.ChangedTopicsForgotten,
+    groups.ConsumerGroupDowngraded,
     groups.MemberRejoined,
     groups.MemberSynced,
     groups.SessionExtended,
