@@ -6,7 +6,7 @@ The work is proportional to the members and their topics, and to the partitions 
 Kafka's counterpart: `UniformHomogeneousAssignmentBuilder` of 4.3.1, with the same result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ def assign_homogeneous(given: AssignorInput) -> dict[MemberId, Assignment]:
         for member_id in order
     }
     sizes = [assignment_size(assigned) for assigned in current.values()]
-    kept = _keep(current, sizes, total)
+    kept = _keep(given, current, sizes, total)
     runs: list[_Run] = []
     if sum(sizes) != total:
         unassigned = unassigned_partitions(counts, current.values())
@@ -63,7 +63,9 @@ def assign_homogeneous(given: AssignorInput) -> dict[MemberId, Assignment]:
     return kept.target
 
 
-def _keep(current: dict[MemberId, Assignment], sizes: list[int], total: int) -> _Kept:
+def _keep(
+    given: AssignorInput, current: dict[MemberId, Assignment], sizes: list[int], total: int
+) -> _Kept:
     least, extras = divmod(total, len(current))
     kept = _Kept(target={}, wanting=[], revoked=[])
     for place, ((member_id, assigned), size) in enumerate(zip(current.items(), sizes, strict=True)):
@@ -72,7 +74,11 @@ def _keep(current: dict[MemberId, Assignment], sizes: list[int], total: int) -> 
         has_extra = extras > 0 and (size > least or not may_pass)
         quota = least + has_extra
         if size > quota:
-            assigned = _within(assigned, quota, kept.revoked)
+            # Topics that are not subscribed any more play a part in the order.
+            topics = filter(
+                assigned.__contains__, assigned_topic_order(given.members[member_id].assigned)
+            )
+            assigned = _within(assigned, topics, quota, kept.revoked)
         elif size < quota:
             kept.wanting.append((member_id, quota - size))
         extras -= has_extra
@@ -80,10 +86,12 @@ def _keep(current: dict[MemberId, Assignment], sizes: list[int], total: int) -> 
     return kept
 
 
-def _within(assigned: Assignment, quota: int, revoked: list[_Run]) -> Assignment:
+def _within(
+    assigned: Assignment, topics: Iterable[TopicId], quota: int, revoked: list[_Run]
+) -> Assignment:
     """As much of the assignment as the quota allows; the rest is added to what is revoked."""
     kept = {}
-    for topic_id in assigned_topic_order(assigned):
+    for topic_id in topics:
         partitions = assigned[topic_id]
         if len(partitions) <= quota:
             kept[topic_id] = partitions

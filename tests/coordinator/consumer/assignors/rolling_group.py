@@ -5,6 +5,7 @@ Each input of an assignor follows from the seed and from the target assignments 
 
 from collections.abc import Iterable, Mapping
 from random import Random
+from typing import NamedTuple
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -17,22 +18,29 @@ from coordinator.consumer.assignors.assignor import (
 )
 from protocol.names import MemberId, TopicId
 
-MEMBERS_MAX = 12
-TOPICS_MAX = 8
-PARTITIONS_MAX = 40
+
+class Limits(NamedTuple):
+    members: int = 12
+    topics: int = 8
+    partitions: int = 40
+
+
+SMALL = Limits()
+LARGE = Limits(members=8, topics=50, partitions=40)
 _RACKS = ("north", "south", "east")
 
 
 class RollingGroup:
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, limits: Limits = SMALL) -> None:
+        self._limits = limits
         self._random = Random(seed)
         self._shares_subscription = self._random.random() < 0.5
         self._topics: dict[TopicId, AssignorTopic] = {}
         self._members: dict[MemberId, AssignorMember] = {}
         self._shared: frozenset[TopicId] = frozenset()
-        for _ in range(self._random.randint(0, TOPICS_MAX)):
+        for _ in range(self._random.randint(0, self._limits.topics)):
             self._create_topic()
-        for _ in range(self._random.randint(1, MEMBERS_MAX)):
+        for _ in range(self._random.randint(1, self._limits.members)):
             self._join()
 
     def next(self) -> AssignorInput:
@@ -68,7 +76,7 @@ class RollingGroup:
             self._random.choice(changes)()
 
     def _join(self) -> None:
-        if len(self._members) < MEMBERS_MAX:
+        if len(self._members) < self._limits.members:
             is_static = self._random.random() < 0.3
             self._members[self._member_id()] = AssignorMember(
                 rack_id=self._random.choice((None, *_RACKS)),
@@ -102,9 +110,9 @@ class RollingGroup:
             )
 
     def _create_topic(self) -> None:
-        if len(self._topics) < TOPICS_MAX:
+        if len(self._topics) < self._limits.topics:
             topic_id = UUID(int=self._random.getrandbits(128))
-            partitions = self._random.choice((1, 2, 3, 5, 8, 12, 16, 20, PARTITIONS_MAX))
+            partitions = self._random.choice((1, 2, 3, 5, 8, 12, 16, 20, 40))
             self._topics[topic_id] = AssignorTopic(partitions, self._racks(partitions))
             if self._random.random() < 0.8:
                 self._shared |= {topic_id}
@@ -122,7 +130,8 @@ class RollingGroup:
         if self._topics:
             topic_id = self._random.choice(sorted(self._topics))
             partitions = min(
-                PARTITIONS_MAX, self._topics[topic_id].partitions + self._random.randint(1, 9)
+                self._limits.partitions,
+                self._topics[topic_id].partitions + self._random.randint(1, 9),
             )
             self._topics[topic_id] = AssignorTopic(partitions, self._racks(partitions))
 

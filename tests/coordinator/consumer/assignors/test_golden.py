@@ -6,9 +6,8 @@ import pytest
 
 from coordinator.consumer.assignors.range_assignor import RangeAssignor
 from coordinator.consumer.assignors.uniform import UniformAssignor
-from tests.coordinator.consumer.assignors.golden.make import GOLDEN, read
+from tests.coordinator.consumer.assignors.golden.make import GOLDEN, group_of, read
 from tests.coordinator.consumer.assignors.kafka_assignors import without_empty
-from tests.coordinator.consumer.assignors.rolling_group import RollingGroup
 
 _ASSIGNORS = {"uniform": UniformAssignor(), "range": RangeAssignor()}
 
@@ -28,11 +27,11 @@ def _recorded() -> Iterator[tuple[str, list[str]]]:
 _RECORDED = dict(_recorded())
 
 
-@pytest.mark.parametrize("seed", _RECORDED)
-def test_assigns_as_kafka_does(seed: str) -> None:
-    assignor = _ASSIGNORS[seed.partition(" ")[0]]
-    group = RollingGroup(seed)
-    for step, line in enumerate(_RECORDED[seed]):
+@pytest.mark.parametrize("name", _RECORDED)
+def test_assigns_as_kafka_does(name: str) -> None:
+    assignor = _ASSIGNORS[name.partition(" ")[0]]
+    group = group_of(name)
+    for step, line in enumerate(_RECORDED[name]):
         given = group.next()
         expected = read(given, line)
         assert without_empty(assignor.assign(given)) == expected, f"step {step}"
@@ -41,11 +40,11 @@ def test_assigns_as_kafka_does(seed: str) -> None:
 
 def test_the_recorded_groups_are_many_and_of_all_kinds() -> None:
     kinds = {}
-    for seed, lines in _RECORDED.items():
-        group = RollingGroup(seed)
+    for name, lines in _RECORDED.items():
+        group = group_of(name)
         for line in lines:
             given = group.next()
-            kind = (seed.partition(" ")[0], given.is_homogeneous)
+            kind = (name.partition(" ")[0], given.is_homogeneous)
             kinds[kind] = kinds.get(kind, 0) + bool(line.strip(" -"))
             group.assigned(read(given, line))
     assert sorted(kinds) == [

@@ -4,8 +4,8 @@
 
 LIBS is the libs directory of a Kafka 4.3.1. Needs Java on the PATH; the tests do not: they follow
 the same changes (`rolling_group.py`) and compare with `assignments.txt`. It has a line for each
-group, "<assignor> <seed>", and one for each of its target assignments: for each topic the owner of
-each partition, as a digit (base 36) that is the place of the member among the sorted member ids.
+group, "<assignor> <size> <seed>", and one for each of its target assignments: for each topic the
+owner of each partition, as a digit (base 36) that is the place of the member among the sorted ids.
 """
 
 import sys
@@ -15,10 +15,15 @@ from pathlib import Path
 from coordinator.consumer.assignors.assignor import Assignment, AssignorInput
 from protocol.names import MemberId
 from tests.coordinator.consumer.assignors.kafka_assignors import KafkaAssignors
-from tests.coordinator.consumer.assignors.rolling_group import RollingGroup
+from tests.coordinator.consumer.assignors.rolling_group import LARGE, SMALL, RollingGroup
 
 GOLDEN = Path(__file__).parent / "assignments.txt"
-_GROUPS = {"uniform": 250, "range": 50}
+_GROUPS = {
+    ("uniform", "small"): range(250),
+    # In some of these, topics that are gone decide in which order a member gives up the others.
+    ("uniform", "large"): (1, 2, 3, 48, 72, 148, 153, 164, 183),
+    ("range", "small"): range(50),
+}
 _STEPS = 10
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NOBODY = "-"
@@ -30,16 +35,21 @@ def main(libs: Path) -> None:
 
 
 def _recorded(kafka: KafkaAssignors) -> Iterator[str]:
-    for assignor, groups in _GROUPS.items():
-        for seed in range(groups):
-            yield f"{assignor} {seed}"
-            group = RollingGroup(f"{assignor} {seed}")
+    for (assignor, size), seeds in _GROUPS.items():
+        for seed in seeds:
+            name = f"{assignor} {size} {seed}"
+            yield name
+            group = group_of(name)
             for _ in range(_STEPS):
                 given = group.next()
                 target = kafka.assign(assignor, given).target
                 assert target is not None
                 yield "  " + " ".join(written(given, target))
                 group.assigned(target)
+
+
+def group_of(name: str) -> RollingGroup:
+    return RollingGroup(name, LARGE if "large" in name else SMALL)
 
 
 def written(given: AssignorInput, target: dict[MemberId, Assignment]) -> Iterator[str]:
