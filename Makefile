@@ -101,6 +101,7 @@ long-fuzz: install-test  ## any request of the coordinator with any values: FUZZ
 golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.protocol.golden.make_config_values $(LIBS)
+	$(BIN)/python -m tests.coordinator.consumer.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_folders --driver $(DRIVER)

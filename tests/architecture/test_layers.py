@@ -46,9 +46,11 @@ HOMES = {
     ),
     "pyarrow": ("pipeline/",),
     "pyspark": ("pipeline/",),
+    "re2": ("coordinator/consumer/regular_expressions.py",),
     "sortedcontainers": ("purgatory/", "storage/"),
     "structlog": ("broker/",),
     "uvloop": ("broker/main.py",),
+    "xxhash": ("coordinator/consumer/metadata_hash.py",),
 }
 # Clocks and randomness are used in a few modules, which the simulator replaces.
 DOORS = {
