@@ -115,7 +115,8 @@ def check_group_timers(group: AnyGroup, watching: Callable[[Hashable], bool]) ->
 def started_after_load(group: AnyGroup, now: Now, settings: GroupSettings) -> StartAfterLoad:
     if isinstance(group, ClassicGroup):
         return StartAfterLoad(*start_after_load(group, now, settings))
-    return StartAfterLoad(start_consumer_after_load(group, now, settings), None)
+    session_timeout_ms = settings.group_consumer_session_timeout_ms
+    return StartAfterLoad(start_consumer_after_load(group, now, session_timeout_ms), None)
 
 
 def parked_refusals(group: AnyGroup, error_code: ErrorCode) -> Iterator[Reply]:

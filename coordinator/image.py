@@ -14,9 +14,12 @@ from coordinator.restore import apply_record
 from protocol.names import GroupId
 from storage.api import Position, StoredRecord
 
-MEANING: Final = 1
+MEANING: Final = 2
 """Raise it when restore.py learns to read what it skipped, or keeps more of a group than before:
 snapshots of another meaning are passed over, and the log is read."""
+
+BEFORE_CONSUMER_GROUPS: Final = 1
+"""Records of consumer groups were skipped then. A snapshot that skipped none is as good as ours."""
 
 SKIPPED_KEPT_MAX: Final = 20
 """Of the records that say nothing to us; enough to tell what kind they are."""

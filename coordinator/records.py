@@ -223,9 +223,9 @@ def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> Committ
             time = _one_time(committed_at_ms)
             return CommittedOffset(offset, epoch, "", time, -1, read_uuid(raw_id))
     if kind == LEGACY_OFFSET_COMMIT:
-        old = _read_value(LegacyOffsetCommitValue, kind, value)
+        old = read_value(LegacyOffsetCommitValue, kind, value)
         return CommittedOffset(old.offset, -1, old.metadata, old.commit_timestamp)
-    new = _read_value(OffsetCommitValue, kind, value)
+    new = read_value(OffsetCommitValue, kind, value)
     return CommittedOffset(
         new.offset,
         new.leader_epoch,
@@ -338,11 +338,11 @@ def group_tombstone(group_id: GroupId) -> Record:
 
 
 def read_group_key(key: bytes) -> GroupId:
-    return GroupId(_read_key(GroupMetadataKey, GROUP_METADATA, key).group)
+    return GroupId(read_key(GroupMetadataKey, GROUP_METADATA, key).group)
 
 
 def read_group_metadata_value(value: bytes) -> StoredGroup:
-    stored = _read_value(GroupMetadataValue, GROUP_METADATA, value)
+    stored = read_value(GroupMetadataValue, GROUP_METADATA, value)
     return StoredGroup(
         stored.protocol_type or None,
         GenerationId(stored.generation),
@@ -385,10 +385,10 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord | Non
     schema = RECORD_SCHEMAS.get(kind)
     if schema is None or key is None:
         return None
-    decoded_key = _read_key(schema.key, kind, key)
+    decoded_key = read_key(schema.key, kind, key)
     if value is None:
         return DecodedRecord(schema.name, decoded_key, None, None)
-    decoded_value = _read_value(schema.value, kind, value)
+    decoded_value = read_value(schema.value, kind, value)
     return DecodedRecord(schema.name, decoded_key, _value_version(kind, value), decoded_value)
 
 
@@ -422,14 +422,14 @@ def _value_version(kind: int, value: bytes) -> int:
     return int.from_bytes(value[:2], "big", signed=True)
 
 
-def _read_key(cls: type[M], kind: int, key: bytes) -> M:
+def read_key(cls: type[M], kind: int, key: bytes) -> M:
     try:
         return reader(cls, 0)(key, 2, len(key))
     except Malformed as error:
         raise UnreadableRecord(kind, None, f"key: {error}") from error
 
 
-def _read_value(cls: type[M], kind: int, value: bytes) -> M:
+def read_value(cls: type[M], kind: int, value: bytes) -> M:
     version = _value_version(kind, value)
     if version not in cls.VERSIONS:
         raise UnreadableRecord(kind, version, "this version is not known")

@@ -2,8 +2,8 @@
 
 The inverse of records.py, used when a shard loads its partition and nowhere else: here a record
 changes a group without a decision and without an event. Records of offsets are applied here, those
-of a group type by its package (classic/restore.py). The shard then starts the timers and checks the
-groups against its limits. Reads every version that a Kafka ever wrote.
+of a group type by its package (classic/restore.py, consumer/restore.py). The shard then starts the
+timers and checks the groups against its limits. Reads every version that a Kafka ever wrote.
 
 What was not stored is not there after a load: a rebalance in progress (the group is Stable in
 the generation before it), ids that were handed out, and what a member offers besides the protocol
@@ -15,6 +15,7 @@ from typing import Protocol
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.classic.restore import apply_generation_record, apply_group_record
+from coordinator.consumer.restore import CONSUMER_RECORDS, apply_consumer_record
 from coordinator.group_types import AnyGroup, new_group
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
@@ -59,6 +60,12 @@ def apply_record(groups: GroupTable, record: StoredRecord) -> RecordSkipped | No
             apply_generation_record(groups, record.key, record.value)
         except Malformed as error:
             raise UnreadableRecord(kind, None, str(error)) from error
+        return None
+    if kind in CONSUMER_RECORDS:
+        ended = apply_consumer_record(groups, kind, record.key, record)
+        if ended is not None and ended.offsets:
+            group = groups[ended.group_id] = new_group(ended.group_id, record.timestamp_ms)
+            group.offsets = ended.offsets
         return None
     schema = RECORD_SCHEMAS.get(kind)
     return RecordSkipped(record.offset, kind, None if schema is None else schema.name)

@@ -14,7 +14,7 @@ as a whole or not at all. A file that is torn, too new (the log ends before it),
 of another meaning is skipped, and the reason reported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple, cast
@@ -138,9 +138,18 @@ def snapshot_positions(disk: Disk, folder: str) -> list[int]:
 
 
 def read_newest_snapshot(
-    disk: Disk, folder: str, *, log_end: int, topic_id: UUID, meaning: int
+    disk: Disk,
+    folder: str,
+    *,
+    log_end: int,
+    topic_id: UUID,
+    meaning: int,
+    means_the_same: Callable[[SnapshotHeader], bool] = lambda _: False,
 ) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
-    """The newest snapshot that can be used, and what was passed over on the way to it."""
+    """The newest snapshot that can be used, and what was passed over on the way to it.
+
+    `means_the_same` is asked about one of another meaning.
+    """
     ignored: list[SkippedSnapshot] = []
     for position in reversed(snapshot_positions(disk, folder)):
         path = snapshot_path(folder, position)
@@ -151,7 +160,9 @@ def read_newest_snapshot(
             except (InvalidSnapshot, OSError) as fault:
                 reason = str(fault)
             else:
-                reason = _other_than(snapshot.about, position, topic_id, meaning)
+                understood = means_the_same(snapshot.about)
+                meant = snapshot.about.meaning if understood else meaning
+                reason = _other_than(snapshot.about, position, topic_id, meant)
                 if reason is None:
                     return snapshot, ignored
         ignored.append(SkippedSnapshot(path, str(reason)))

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Final, cast
 from uuid import UUID
 
+from coordinator.consumer.restore import CONSUMER_RECORDS
 from coordinator.group_types import plain_of
-from coordinator.image import MEANING, Image, LoadStart
+from coordinator.image import BEFORE_CONSUMER_GROUPS, MEANING, SKIPPED_KEPT_MAX, Image, LoadStart
 from coordinator.records import OFFSET_COMMIT, RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
@@ -36,7 +37,21 @@ def read_snapshot(
 ) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
     """The newest one that a load, or the next snapshot, may begin with; and the ignored ones."""
     return snapshot.read_newest_snapshot(
-        disk, folder, log_end=log_end, topic_id=topic_id, meaning=MEANING
+        disk,
+        folder,
+        log_end=log_end,
+        topic_id=topic_id,
+        meaning=MEANING,
+        means_the_same=_means_the_same,
+    )
+
+
+def _means_the_same(about: SnapshotHeader) -> bool:
+    """An older one means the same if nothing was passed over that is read today."""
+    skipped, _ = cast("tuple[list[_Skipped], list[_Withheld]]", about.notes)
+    return about.meaning == BEFORE_CONSUMER_GROUPS and (
+        len(skipped) < SKIPPED_KEPT_MAX
+        and all(record_type not in CONSUMER_RECORDS for _, record_type, _ in skipped)
     )
 
 

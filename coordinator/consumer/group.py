@@ -23,6 +23,7 @@ from coordinator.events import Event
 from coordinator.group import Group, GroupType
 from coordinator.group_view import OffsetExpiration
 from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.messages.consumer_group_heartbeat import LEAVE_EPOCH
 from protocol.names import (
     ErrorCode,
     GenerationId,
@@ -184,9 +185,11 @@ class ConsumerGroup(Group):
         self._update_state()
 
     def remove_current(self, member_id: MemberId) -> None:
-        """Tombstone of type 8: the member owns nothing, in no epoch."""
-        if member_id in self.members:
-            self.put_current(member_id, CurrentAssignment())
+        """Tombstone of type 8: the member owns nothing, in the epoch of one that has left."""
+        member = self.members.get(member_id)
+        if member is not None:
+            left = CurrentAssignment(LEAVE_EPOCH, LEAVE_EPOCH, member.current.state)
+            self.put_current(member_id, left)
 
     def put_regex(self, pattern: str, resolved: ResolvedRegularExpression) -> None:
         """Record type 16."""

@@ -9,13 +9,26 @@ from uuid import UUID
 import pytest
 
 from coordinator.classic.group import ClassicGroup
+from coordinator.consumer.group import ConsumerGroup
+from coordinator.consumer.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER_METADATA,
+    TARGET_MEMBER,
+    TARGET_METADATA,
+    current_assignment_record,
+    group_epoch_record,
+    member_metadata_record,
+    target_member_record,
+    target_metadata_record,
+)
 from coordinator.group import CommittedOffset
+from coordinator.group_types import AnyGroup
 from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
     OFFSET_COMMIT,
-    RecordSkipped,
     add_offset_commits,
     add_offset_tombstones,
     decode_record,
@@ -35,7 +48,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.names import GroupId, GroupState, TopicName
+from protocol.names import GroupId, GroupState, MemberId, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import RecordPair, StoredRecord
@@ -169,13 +182,16 @@ def test_the_same_request_at_the_same_time_writes_the_same_bytes(
     assert list(outcome.records) == [entry.record for entry in entries]
 
 
+def classic_group(groups: Mapping[GroupId, AnyGroup], group_id: str) -> ClassicGroup:
+    group = groups[GroupId(group_id)]
+    assert isinstance(group, ClassicGroup)
+    return group
+
+
 def test_the_groups_of_a_kafka_log_come_back() -> None:
-    groups: dict[GroupId, ClassicGroup] = {}
-    skipped = []
+    groups: dict[GroupId, AnyGroup] = {}
     for offset, entry in enumerate(WRITTEN):
-        notice = apply_record(groups, StoredRecord(offset, entry.timestamp_ms, *entry.record))
-        if isinstance(notice, RecordSkipped):
-            skipped.append(notice.record_type)
+        assert apply_record(groups, StoredRecord(offset, entry.timestamp_ms, *entry.record)) is None
 
     for group in groups.values():
         group.check()
@@ -183,11 +199,10 @@ def test_the_groups_of_a_kafka_log_come_back() -> None:
         "simple", "simple-by-id", "simple-old", "simple-expiring", "connect-cluster",
         "asked-only", "forgotten", "consumers", "static", "kip-848",
     }  # fmt: skip
-    assert set(skipped) == {3, 5, 6, 7, 8}
-    connect = groups[GroupId("connect-cluster")]
+    connect = classic_group(groups, "connect-cluster")
     assert (connect.state, connect.generation_id) == (GroupState.EMPTY, 2)
     assert connect.protocol_type == "connect"
-    static = groups[GroupId("static")]
+    static = classic_group(groups, "static")
     assert static.state is GroupState.STABLE
     assert set(static.static_members) == {"instance-1", "instance-2"}
     assert static.leader_id == static.static_members["instance-2"]
@@ -202,3 +217,38 @@ def test_the_groups_of_a_kafka_log_come_back() -> None:
     expiring = groups[GroupId("simple-expiring")].offsets[TopicName("orders")][0]
     assert expiring.expire_at_ms == expiring.committed_at_ms + 3_600_000
     assert isinstance(expiring, CommittedOffset)
+    consumers = groups[GroupId("kip-848")]
+    assert isinstance(consumers, ConsumerGroup)
+    assert (consumers.state, consumers.epoch, consumers.assignment_epoch) == (
+        GroupState.EMPTY, 5, 3,
+    )  # fmt: skip
+
+
+def test_a_consumer_group_of_a_kafka_log_is_written_back_in_the_same_bytes() -> None:
+    """What each of its records said is read from the group, and written again."""
+    groups: dict[GroupId, AnyGroup] = {}
+    kinds = set()
+    for offset, entry in enumerate(WRITTEN):
+        apply_record(groups, StoredRecord(offset, entry.timestamp_ms, *entry.record))
+        kind = record_type(entry.record.key)
+        group = groups.get(GroupId("kip-848"))
+        if kind < GROUP_EPOCH or entry.record.value is None or not isinstance(group, ConsumerGroup):
+            continue
+        member_id = MemberId(entry.printed_key["data"].get("memberId", ""))
+        kinds.add(kind)
+        assert entry.record == _as_now(group, kind, member_id)
+    assert kinds == {3, 5, 6, 7, 8}
+
+
+def _as_now(group: ConsumerGroup, kind: int, member_id: MemberId) -> RecordPair:
+    group_id = group.group_id
+    if kind == GROUP_EPOCH:
+        return group_epoch_record(group_id, group.epoch, group.metadata_hash)
+    if kind == TARGET_METADATA:
+        return target_metadata_record(group_id, group.assignment_epoch, group.assigned_at_ms)
+    if kind == TARGET_MEMBER:
+        return target_member_record(group_id, member_id, group.target_of(member_id))
+    if kind == MEMBER_METADATA:
+        return member_metadata_record(group_id, group.members[member_id].metadata)
+    assert kind == CURRENT_ASSIGNMENT
+    return current_assignment_record(group_id, member_id, group.members[member_id].current)

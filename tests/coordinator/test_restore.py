@@ -255,7 +255,7 @@ def test_the_oldest_record_type_is_read_as_an_offset_too() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(3, "ConsumerGroupMetadata"), (23, "StreamsGroupTopology"), (9, None), (99, None)],
+    [(11, "ShareGroupMetadata"), (23, "StreamsGroupTopology"), (9, None), (99, None)],
 )
 def test_records_of_other_types_are_skipped_and_reported(kind: int, name: str | None) -> None:
     groups: dict[GroupId, ClassicGroup] = {}

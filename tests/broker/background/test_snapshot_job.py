@@ -19,7 +19,11 @@ from broker.background.snapshot_job import SnapshotAbandoned, read_snapshot, tak
 from broker.partitions.loading import Tail
 from coordinator.classic.generation_record import generation_record, generation_tombstone
 from coordinator.classic.group import ClassicGroup, ClassicMember
-from coordinator.image import Image
+from coordinator.consumer.evolve import evolve_consumer_group
+from coordinator.consumer.group import ConsumerGroup, ConsumerMember
+from coordinator.consumer.records import event_records
+from coordinator.group_types import AnyGroup
+from coordinator.image import BEFORE_CONSUMER_GROUPS, SKIPPED_KEPT_MAX, Image
 from coordinator.record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -36,7 +40,15 @@ from storage.disk import Disk
 from storage.log.log_files import LogFiles
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import swap_in
-from storage.snapshot import delete_snapshots_before, snapshot_path, snapshot_positions
+from storage.snapshot import (
+    SnapshotHeader,
+    delete_snapshots_before,
+    snapshot_path,
+    snapshot_positions,
+    write_snapshot,
+)
+from tests.coordinator.consumer.random_events import GROUP as CONSUMER_GROUP
+from tests.coordinator.consumer.random_events import RandomEvents
 from tests.coordinator.golden.samples import record_of
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.transfer.given import marker, transactional
@@ -63,7 +75,8 @@ members = st.lists(
 
 @st.composite
 def offset_records(draw: st.DrawFn) -> Record:
-    key = OffsetCommitKey(draw(groups), draw(st.sampled_from(TOPICS)), draw(partitions))
+    group_id = draw(st.sampled_from([*GROUPS, CONSUMER_GROUP]))
+    key = OffsetCommitKey(group_id, draw(st.sampled_from(TOPICS)), draw(partitions))
     version = draw(st.integers(-1, 4))
     metadata = draw(st.sampled_from(("", "note", "é\N{GRINNING FACE}")))
     offset, at_ms = draw(st.integers(-1, 1 << 62)), AT_MS + draw(st.integers(0, 3))
@@ -121,10 +134,10 @@ tombstones = st.one_of(
     st.builds(generation_tombstone, groups),
     st.builds(
         lambda *of: _offset_tombstone(*of),  # noqa: PLW0108 - it is defined below
-        groups, st.sampled_from(TOPICS), partitions,
+        st.sampled_from([*GROUPS, CONSUMER_GROUP]), st.sampled_from(TOPICS), partitions,
     ),
 )  # fmt: skip
-foreign = st.sampled_from([Record(b"\x00\x03\x00\x01g", b"??"), Record(b"\x00\x63x", None)])
+foreign = st.sampled_from([Record(b"\x00\x0b\x00\x01g", b"??"), Record(b"\x00\x63x", None)])
 records = st.one_of(
     offset_records(), offset_records(), group_records(), generation_records(), tombstones, foreign
 )
@@ -138,16 +151,38 @@ def _offset_tombstone(group_id: GroupId, topic: TopicName, partition: int) -> Re
 
 @dataclass
 class Batch:
-    """Records, in a transaction of some producer or in none; or the end of its transaction."""
+    """Records, in a transaction of some producer or in none; or the end of its transaction.
+
+    Without either: what the next event of a consumer group writes (`with_consumer_group`).
+    """
 
     records: list[Record]
     producer_id: int = -1
     commits: bool | None = None
 
 
+def with_consumer_group(history: Sequence[Batch], seed: int) -> list[Batch]:
+    """A consumer group has few orders of records that are possible: it goes through one of them."""
+    group = ConsumerGroup(CONSUMER_GROUP, AT_MS)
+    turns = iter(RandomEvents(seed, group))
+    made: list[Batch] = []
+    for batch in history:
+        written: Sequence[RecordPair] = batch.records
+        while not written and batch.producer_id < 0:
+            event = next(turns)
+            evolve_consumer_group(group, event)
+            written = event_records(event)
+        made.append(
+            Batch([Record(*record) for record in written], batch.producer_id, batch.commits)
+        )
+    return made
+
+
 batches = st.one_of(
     st.builds(Batch, st.lists(records, min_size=1, max_size=4)),
     st.builds(Batch, st.lists(records, min_size=1, max_size=4)),
+    st.builds(Batch, st.just([])),
+    st.builds(Batch, st.just([])),
     st.builds(Batch, st.lists(offset_records(), min_size=1, max_size=3), st.sampled_from((1, 2))),
     st.builds(Batch, st.just([]), st.sampled_from((1, 2)), st.booleans()),
 )
@@ -224,10 +259,13 @@ def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
     return take_snapshot(disk, arguments)
 
 
-def portrait(thing: ClassicGroup | ClassicMember) -> object:
-    """Everything that a group or a member is, in the order in which it is kept."""
-    facts = []
-    for name in type(thing).__slots__:
+def portrait(thing: AnyGroup | ClassicMember | ConsumerMember) -> object:
+    """Everything that a group or a member is, in the order in which it is kept, if that counts."""
+    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+    if isinstance(thing, ConsumerGroup | ConsumerMember):
+        return {name: _part(getattr(thing, name)) for name in slots if name != "lock"}
+    facts: list[tuple[str, object]] = []
+    for name in slots:
         fact = getattr(thing, name)
         if name == "lock":
             continue
@@ -241,11 +279,18 @@ def portrait(thing: ClassicGroup | ClassicMember) -> object:
     return facts
 
 
+def _part(fact: object) -> object:
+    if isinstance(fact, dict):
+        return {key: _part(value) for key, value in fact.items()}
+    return portrait(fact) if isinstance(fact, ConsumerMember) else fact
+
+
 @settings(max_examples=250, deadline=None)
-@given(st.lists(batches, min_size=1, max_size=25), st.data())
+@given(st.lists(batches, min_size=1, max_size=25), st.data(), st.integers(0, 2**32))
 def test_a_snapshot_and_the_log_since_say_what_the_whole_log_says(
-    history: Sequence[Batch], data: st.DataObject
+    history: Sequence[Batch], data: st.DataObject, seed: int
 ) -> None:
+    history = with_consumer_group(history, seed)
     cuts = data.draw(st.sets(st.integers(0, len(history)), max_size=3))
     written = Written()
     ends = [0, *map(written.append, history)]
@@ -263,6 +308,7 @@ def test_wherever_the_power_goes_a_start_finds_the_same(
     history: Sequence[Batch], chance: int
 ) -> None:
     """At every write, rename, sync and removal of a snapshot, and of the one that it replaces."""
+    history = with_consumer_group(history, chance)
     written = Written()
     ends = [0, *map(written.append, history)]
     written.log.flush()
@@ -532,3 +578,31 @@ def test_of_commits_that_replace_each_other_only_the_last_is_decoded(
         assert written.take(at)["records"] == 202
     assert decoded == [0, 1, 198, 199, 200, 201]
     assert written.state() == expected
+
+
+# ---------------------------------------------------------------- snapshots of an older meaning
+
+
+@pytest.mark.parametrize(
+    ("skipped", "is_used"),
+    [
+        ([], True),
+        ([(5, 11, "ShareGroupMetadata")], True),
+        ([(5, 3, "ConsumerGroupMetadata")], False),
+        ([(5, 16, "ConsumerGroupRegularExpression")], False),
+        ([(5, 11, "ShareGroupMetadata")] * SKIPPED_KEPT_MAX, False),  # and maybe others
+    ],
+)
+def test_a_snapshot_of_before_consumer_groups_is_used_if_it_skipped_none(
+    skipped: list[tuple[int, int, str]],
+    is_used: bool,
+) -> None:
+    written = Written()
+    end = written.append(Batch([record_of_offset(1)]))
+    about = SnapshotHeader(end, TOPIC_ID, 0, AT_MS, BEFORE_CONSUMER_GROUPS, (skipped, ()))
+    write_snapshot(written.disk, FOLDER, about, [])
+
+    found, ignored = read_snapshot(written.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
+
+    assert (found is not None) is is_used
+    assert len(ignored) == (0 if is_used else 1)
