@@ -8,6 +8,7 @@ Kafka's counterpart: `RangeAssignor` of 4.3.1, with the same result.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from coordinator.consumer.assignors.assignor import (
     Assignment,
@@ -31,9 +32,10 @@ class RangeAssignor:
         order = sorted(given.members, key=lambda member_id: _rank(given.members, member_id))
         target: list[dict[TopicId, Partitions]] = [{} for _ in order]
         subscriptions = [given.members[member_id].subscribed_topic_ids for member_id in order]
+        ranges_of = cache(_ranges)
         for of_class in topic_classes(subscriptions):
             for partitions, topics in _by_count(given, of_class.topics).items():
-                ranges = _ranges(partitions, len(of_class.subscribers))
+                ranges = ranges_of(partitions, len(of_class.subscribers))
                 # From dict to dict the hashes are taken along: an UUID's is slow.
                 template = dict.fromkeys(topics)
                 for subscriber, held in zip(of_class.subscribers, ranges, strict=False):

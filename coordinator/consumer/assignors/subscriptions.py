@@ -4,10 +4,12 @@ Members mostly share a few subscriptions, and so do topics their subscribers. Wh
 for all topics with the same subscribers need not be found out for each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
+from coordinator.consumer.assignors.by_object import by_object
 from protocol.names import TopicId
 
 
@@ -28,11 +30,11 @@ def topic_classes(subscriptions: Sequence[frozenset[TopicId]]) -> list[TopicClas
         by_groups.setdefault(tuple(of_topic), []).append(topic_id)
 
     members = [*groups.values()]
-    components = _components(len(members), [*by_groups])
+    components = _components(len(members), by_groups)
     return [
         TopicClass(
             topics=topics,
-            subscribers=sorted(member for group in of_class for member in members[group]),
+            subscribers=sorted(chain.from_iterable(map(members.__getitem__, of_class))),
             component=components[of_class[0]],
         )
         for of_class, topics in by_groups.items()
@@ -49,18 +51,17 @@ def _equal_subscriptions(
 
 
 def _groups_by_topic(subscriptions: Sequence[frozenset[TopicId]]) -> dict[TopicId, list[int]]:
-    by_topic: dict[TopicId, list[int]] = {}
-    by_object: dict[int, list[int]] = {}  # Finding an object is faster than hashing an UUID.
+    by_topic: dict[TopicId, list[int]] = {
+        topic_id: [] for topic_id in frozenset().union(*subscriptions)
+    }
+    adders = by_object((topic_id, groups.append) for topic_id, groups in by_topic.items())
     for group, subscription in enumerate(subscriptions):
-        for topic_id in subscription:
-            of_topic = by_object.get(id(topic_id))
-            if of_topic is None:
-                of_topic = by_object[id(topic_id)] = by_topic.setdefault(topic_id, [])
-            of_topic.append(group)
+        for add in adders(subscription):
+            add(group)
     return by_topic
 
 
-def _components(groups: int, classes: Sequence[tuple[int, ...]]) -> list[int]:
+def _components(groups: int, classes: Iterable[tuple[int, ...]]) -> list[int]:
     """A number for each group: the same for groups that a chain of classes joins (union-find)."""
     parents = [*range(groups)]
 
@@ -69,8 +70,13 @@ def _components(groups: int, classes: Sequence[tuple[int, ...]]) -> list[int]:
             parents[group] = group = parents[parents[group]]
         return group
 
+    apart = groups - 1
     for of_class in classes:
+        if not apart:
+            break
         first = root(of_class[0])
         for group in of_class[1:]:
-            parents[root(group)] = first
+            if parents[group] != first and (other := root(group)) != first:
+                parents[other] = first
+                apart -= 1
     return [root(group) for group in range(groups)]

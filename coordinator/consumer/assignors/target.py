@@ -8,6 +8,7 @@ from coordinator.consumer.assignors.assignor import (
     AssignorInput,
     Partitions,
 )
+from coordinator.consumer.assignors.by_object import by_object
 from protocol.names import TopicId
 
 
@@ -37,6 +38,9 @@ def unassigned_partitions(
     unassigned = {}
     for topic_id, held in _held_by_topic(counts, assignments).items():
         count = counts[topic_id]
+        if not held and count:
+            unassigned[topic_id] = [*range(count)]
+            continue
         missing = count - sum(map(len, held))
         if not missing:
             continue
@@ -54,13 +58,8 @@ def _held_by_topic(
     topic_ids: Collection[TopicId], assignments: Iterable[Assignment]
 ) -> dict[TopicId, list[Partitions]]:
     held: dict[TopicId, list[Partitions]] = {topic_id: [] for topic_id in topic_ids}
-    # The ids are mostly the same objects everywhere, and finding an object is faster than hashing
-    # an UUID. All of them live as long as the input.
-    by_object = {id(topic_id): of_topic for topic_id, of_topic in held.items()}
+    adders = by_object((topic_id, of_topic.append) for topic_id, of_topic in held.items())
     for assigned in assignments:
-        for topic_id, partitions in assigned.items():
-            of_topic = by_object.get(id(topic_id))
-            if of_topic is None:
-                of_topic = by_object[id(topic_id)] = held[topic_id]
-            of_topic.append(partitions)
+        for add, partitions in zip(adders(assigned), assigned.values(), strict=True):
+            add(partitions)
     return held

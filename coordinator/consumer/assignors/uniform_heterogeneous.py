@@ -72,6 +72,7 @@ class _Target:
         self.assignments = assignments
         self.sizes = [*map(assignment_size, assignments)]
         self._own: dict[int, dict[TopicId, Partitions]] = {}
+        self._singles: list[Partitions] = []
 
     def own(self, member: int) -> dict[TopicId, Partitions]:
         """The assignment of a member, for a change: a copy of what was given, made once."""
@@ -80,6 +81,12 @@ class _Target:
             own = self._own[member] = dict(self.assignments[member])
             self.assignments[member] = own
         return own
+
+    def singles(self, partitions: int) -> Sequence[Partitions]:
+        """For each of so many partitions, it alone: members of several topics share them."""
+        known = len(self._singles)
+        self._singles += [frozenset((partition,)) for partition in range(known, partitions)]
+        return self._singles[:partitions]
 
 
 class _Version(Struct):
@@ -145,6 +152,7 @@ class _Subscribers:
 
 class _Topic(Struct):
     topic_id: TopicId
+    partitions: int
     subscribers: _Subscribers
 
 
@@ -152,19 +160,20 @@ class _Topics:
     def __init__(
         self, classes: Iterable[TopicClass], counts: Mapping[TopicId, int], sizes: list[int]
     ) -> None:
-        self._counts = counts
         self._topics: dict[TopicId, _Topic] = {}
         self._components: dict[int, list[_Topic]] = {}
         versions: dict[int, _Version] = {}
         for of_class in classes:
             version = versions.setdefault(of_class.component, _Version(0))
             subscribers = _Subscribers(of_class.subscribers, sizes, version)
-            topics = [_Topic(topic_id, subscribers) for topic_id in of_class.topics]
+            topics = [
+                _Topic(topic_id, counts[topic_id], subscribers) for topic_id in of_class.topics
+            ]
             self._components.setdefault(of_class.component, []).extend(topics)
             self._topics.update(zip(of_class.topics, topics, strict=True))
 
     def ranked(self, topic_ids: Iterable[TopicId]) -> list[_Topic]:
-        return sorted((self._topics[topic_id] for topic_id in topic_ids), key=self._rank)
+        return sorted((self._topics[topic_id] for topic_id in topic_ids), key=_rank)
 
     def unbalanced(self) -> list[_Topic]:
         """The topics among which partitions may have to move, ranked."""
@@ -173,23 +182,30 @@ class _Topics:
             shared = [topic for topic in topics if len(topic.subscribers.members) > 1]
             if any(topic.subscribers.imbalance > 1 for topic in shared):
                 movable += shared
-        return sorted(movable, key=self._rank)
+        return sorted(movable, key=_rank)
 
-    def _rank(self, topic: _Topic) -> tuple[float, int, int]:
-        """Most partitions per subscriber first, then fewest subscribers."""
-        subscribers = len(topic.subscribers.members)
-        per_subscriber = self._counts[topic.topic_id] / subscribers
-        return -per_subscriber, subscribers, topic.topic_id.int ^ _SIGNS
+
+def _rank(topic: _Topic) -> tuple[float, int, int]:
+    """Most partitions per subscriber first, then fewest subscribers."""
+    subscribers = len(topic.subscribers.members)
+    return -topic.partitions / subscribers, subscribers, topic.topic_id.int ^ _SIGNS
 
 
 def _hand_out(topic: _Topic, partitions: list[int], target: _Target) -> None:
+    """Partitions that nobody has."""
+    topic_id = topic.topic_id
     takers = topic.subscribers.next_takers(len(partitions))
+    if len(partitions) == topic.partitions and len({*takers}) == len(takers):
+        # The most frequent case by far of a new group.
+        for taker, single in zip(takers, target.singles(topic.partitions), strict=True):
+            target.own(taker)[topic_id] = single
+        return
     gained: dict[int, list[int]] = {}
     for taker, partition in zip(takers, partitions, strict=True):
         gained.setdefault(taker, []).append(partition)
     for taker, added in gained.items():
         own = target.own(taker)
-        own[topic.topic_id] = own.get(topic.topic_id, _NOTHING).union(added)
+        own[topic_id] = own.get(topic_id, _NOTHING).union(added)
 
 
 def _balance(topics: _Topics, target: _Target) -> None:
