@@ -97,13 +97,13 @@ def _cases(members: int, topics: int, partitions: int) -> Iterator[Case]:
             joining = member_ids[-1]
             is_homogeneous = kind == "homogeneous"
             started = AssignorInput(_without(group, joining), described, is_homogeneous)
-            settled = _settled(assignor, started)
-            joined = replace(settled, members={**settled.members, joining: group[joining]})
-            left = replace(settled, members=_without(settled.members, member_ids[members // 2]))
+            assigned = _with_target(assignor, started)
+            joined = replace(assigned, members={**assigned.members, joining: group[joining]})
+            left = replace(assigned, members=_without(assigned.members, member_ids[members // 2]))
             yield Case(assignor, f"{kind}, initial", started)
             yield Case(assignor, f"{kind}, a member joins", joined)
             yield Case(assignor, f"{kind}, a member leaves", left)
-            yield Case(assignor, f"{kind}, unchanged", settled)
+            yield Case(assignor, f"{kind}, unchanged", assigned)
 
 
 def _without(
@@ -112,7 +112,7 @@ def _without(
     return {member_id: member for member_id, member in members.items() if member_id != gone}
 
 
-def _settled(assignor: Assignor, given: AssignorInput) -> AssignorInput:
+def _with_target(assignor: Assignor, given: AssignorInput) -> AssignorInput:
     target = assignor.assign(given)
     nothing: Assignment = {}
     return replace(

@@ -13,14 +13,19 @@ from coordinator.consumer.assignors.by_object import by_object
 from protocol.names import TopicId
 
 
+class Component(Struct):
+    """The members that share topics, directly or through others."""
+
+    members: list[int]
+
+
 class TopicClass(Struct):
     """The topics that have exactly the same subscribers."""
 
     topics: list[TopicId]
     subscribers: list[int]
     """Places in the sequence of subscriptions, ascending."""
-    component: int
-    """Equal for classes that share members, directly or through other classes."""
+    component: Component
 
 
 def topic_classes(subscriptions: Sequence[frozenset[TopicId]]) -> list[TopicClass]:
@@ -30,12 +35,18 @@ def topic_classes(subscriptions: Sequence[frozenset[TopicId]]) -> list[TopicClas
         by_groups.setdefault(tuple(of_topic), []).append(topic_id)
 
     members = [*groups.values()]
-    components = _components(len(members), by_groups)
+    components: dict[int, Component] = {}
+    of_group = [
+        components.setdefault(number, Component([]))
+        for number in _components(len(members), by_groups)
+    ]
+    for component, of_members in zip(of_group, members, strict=True):
+        component.members += of_members
     return [
         TopicClass(
             topics=topics,
             subscribers=sorted(chain.from_iterable(map(members.__getitem__, of_class))),
-            component=components[of_class[0]],
+            component=of_group[of_class[0]],
         )
         for of_class, topics in by_groups.items()
     ]

@@ -23,7 +23,7 @@ from coordinator.consumer.assignors.assignor import (
 )
 from coordinator.consumer.assignors.balancer import Balancer
 from coordinator.consumer.assignors.java_order import member_order
-from coordinator.consumer.assignors.subscriptions import TopicClass, topic_classes
+from coordinator.consumer.assignors.subscriptions import Component, TopicClass, topic_classes
 from coordinator.consumer.assignors.target import (
     assignment_size,
     partition_count,
@@ -161,15 +161,18 @@ class _Topics:
         self, classes: Iterable[TopicClass], counts: Mapping[TopicId, int], sizes: list[int]
     ) -> None:
         self._topics: dict[TopicId, _Topic] = {}
-        self._components: dict[int, list[_Topic]] = {}
-        versions: dict[int, _Version] = {}
+        self._components: dict[int, tuple[Component, _Version, list[_Topic]]] = {}
+        self._sizes = sizes
         for of_class in classes:
-            version = versions.setdefault(of_class.component, _Version(0))
+            component = of_class.component
+            _, version, in_component = self._components.setdefault(
+                id(component), (component, _Version(0), [])
+            )
             subscribers = _Subscribers(of_class.subscribers, sizes, version)
             topics = [
                 _Topic(topic_id, counts[topic_id], subscribers) for topic_id in of_class.topics
             ]
-            self._components.setdefault(of_class.component, []).extend(topics)
+            in_component += topics
             self._topics.update(zip(of_class.topics, topics, strict=True))
 
     def ranked(self, topic_ids: Iterable[TopicId]) -> list[_Topic]:
@@ -178,7 +181,10 @@ class _Topics:
     def unbalanced(self) -> list[_Topic]:
         """The topics among which partitions may have to move, ranked."""
         movable = []
-        for topics in self._components.values():
+        for component, _, topics in self._components.values():
+            sizes = {self._sizes[member] for member in component.members}
+            if max(sizes) - min(sizes) <= 1:
+                continue
             shared = [topic for topic in topics if len(topic.subscribers.members) > 1]
             if any(topic.subscribers.imbalance > 1 for topic in shared):
                 movable += shared
@@ -195,7 +201,8 @@ def _hand_out(topic: _Topic, partitions: list[int], target: _Target) -> None:
     """Partitions that nobody has."""
     topic_id = topic.topic_id
     takers = topic.subscribers.next_takers(len(partitions))
-    if len(partitions) == topic.partitions and len({*takers}) == len(takers):
+    is_new = len(partitions) == topic.partitions
+    if is_new and len({*takers}) == len(takers):
         # The most frequent case by far of a new group.
         for taker, single in zip(takers, target.singles(topic.partitions), strict=True):
             target.own(taker)[topic_id] = single
@@ -205,7 +212,7 @@ def _hand_out(topic: _Topic, partitions: list[int], target: _Target) -> None:
         gained.setdefault(taker, []).append(partition)
     for taker, added in gained.items():
         own = target.own(taker)
-        own[topic_id] = own.get(topic_id, _NOTHING).union(added)
+        own[topic_id] = frozenset(added) if is_new else own.get(topic_id, _NOTHING).union(added)
 
 
 def _balance(topics: _Topics, target: _Target) -> None:
