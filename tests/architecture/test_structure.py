@@ -18,8 +18,8 @@ BROKER_MODULES_MAX = 12  # directly in broker/: what composes and runs the daemo
 # What the core uses of the standard library and of other projects: no clock, loop, file, socket.
 # importlib: the registry of assignors finds those of other packages with it, once, at the start.
 CORE_IMPORTS = {
-    "coordinator": "array bisect collections enum functools heapq importlib itertools msgspec"
-    " operator re2 struct sys uuid xxhash",
+    "coordinator": "array bisect collections contextlib enum functools heapq importlib itertools"
+    " msgspec operator re2 struct sys uuid xxhash",
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
     "purgatory": "collections sortedcontainers",
