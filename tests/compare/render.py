@@ -21,7 +21,7 @@ _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 
 _MADE_BY_BROKER: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 """A member id that the broker made for a consumer: a UUID as Kafka's Uuid writes it."""
-_MEMBER_IN_TEXT: Final = re.compile(r"(?<=ember )[A-Za-z0-9_-]{22}(?= )")
+_MEMBER_IN_TEXT: Final = re.compile(r"(?<=ember )[A-Za-z0-9_-]{22}(?=[ .])")
 
 FREE_VALUES: Final = {
     "port": "<port>",

@@ -29,12 +29,14 @@ from protocol.messages.consumer_group_describe import (
     DescribedConsumerGroup,
 )
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.list_groups import ListGroupsResponse
@@ -169,6 +171,20 @@ class Script:
         self._awaited_topics += 1
         self._create_topic(TopicName(f"awaited.{self.name}.{self._awaited_topics}"), 1)
 
+    def grow_topic(self, name: str, partitions: int) -> None:
+        request = CreatePartitionsRequest(
+            (CreatePartitionsTopic(TopicName(name), partitions, None),), 30_000, False
+        )
+        self.ask_aside_and_forget(request, 3)
+        self.until_topic(name, partitions)
+        self.await_metadata()
+
+    def delete_topic(self, name: str) -> None:
+        request = DeleteTopicsRequest(topic_names=(TopicName(name),), timeout_ms=30_000)
+        self.ask_aside_and_forget(request, 5)
+        self.until_no_topic(name)
+        self.await_metadata()
+
     def topic_metadata(self, name: str) -> MetadataResponseTopic:
         request = MetadataRequest((MetadataRequestTopic(name=TopicName(name)),), False)
         return self.ask_aside(request, 12, MetadataResponse).topics[0]
@@ -180,9 +196,10 @@ class Script:
         request = ConsumerGroupDescribeRequest((GroupId(group_id or self.group),))
         return self.ask_aside(request, 1, ConsumerGroupDescribeResponse).groups[0]
 
-    def until_group_epoch(self, epoch: int) -> None:
+    def until_group_epoch(self, epoch: int, group_id: str | None = None) -> None:
         self.until(
-            f"the group epoch is {epoch}", lambda: self.describe_consumers().group_epoch == epoch
+            f"the group epoch is {epoch}",
+            lambda: self.describe_consumers(group_id).group_epoch == epoch,
         )
 
     def until_members(self, *member_ids: str) -> None:

@@ -48,6 +48,10 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "group.consumer.min.heartbeat.interval.ms": "500",
     },
     "small consumer groups": {**_CONSUMERS, "group.consumer.max.size": "2"},
+    "small classic groups": {**_CONSUMERS, "group.max.size": "1"},
+    "only upgrades": {**_CONSUMERS, "group.consumer.migration.policy": "upgrade"},
+    "only downgrades": {**_CONSUMERS, "group.consumer.migration.policy": "downgrade"},
+    "no migration": {**_CONSUMERS, "group.consumer.migration.policy": "disabled"},
     "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
 }
 

@@ -115,6 +115,17 @@ class _Names:
     def number(self, random_id: str) -> str:
         return self._numbers.setdefault(random_id, f"#{len(self._numbers) + 1}")
 
+    def member(self, member_id: str | None) -> str | None:
+        made_by_broker = _MADE_BY_BROKER.fullmatch(member_id or "")
+        return self.number(made_by_broker.group()) if made_by_broker else member_id
+
+    def sorting_key(self, key: bytes) -> str:
+        """Of a record: random ids that have no number yet are the last ones."""
+        member_id = str(decode_group_record(key, None).key["data"].get("memberId", ""))
+        if _MADE_BY_BROKER.fullmatch(member_id):
+            return self._numbers.get(member_id, "~")
+        return _RANDOM_ID.sub(lambda found: self._numbers.get(found.group(), "~"), member_id)
+
     def topic(self, topic_id: str) -> str:
         return self._topics.get(topic_id) or self.number(topic_id)
 
@@ -125,7 +136,8 @@ class _Names:
 def _in_order(batch: Sequence[Stored], names: _Names) -> Iterator[str]:
     """A batch; Kafka takes neighbours of one type from a hash map of members."""
     for _, neighbours in groupby(batch, key=lambda record: (record.key[:2], record.value is None)):
-        yield from (_line(record, names) for record in sorted(neighbours, key=lambda r: r.key))
+        in_order = sorted(neighbours, key=lambda record: names.sorting_key(record.key))
+        yield from (_line(record, names) for record in in_order)
 
 
 def _line(record: Stored, names: _Names) -> str:
@@ -133,8 +145,8 @@ def _line(record: Stored, names: _Names) -> str:
     shown = decode_group_record(record.key, record.value)
     assert shown.problem is None, shown
     key = shown.key["data"]
-    if _MADE_BY_BROKER.fullmatch(key.get("memberId", "")):
-        key["memberId"] = names.number(key["memberId"])
+    if "memberId" in key:
+        key["memberId"] = names.member(key["memberId"])
     line = f"{shown.kind} {_compact(key)}"
     if shown.value is None:
         line += " tombstone"
@@ -166,7 +178,11 @@ def _replace_free_choices(data: dict, names: _Names) -> None:
     if members:
         ids = [member["memberId"] for member in members]
         data["membersInJavasOrder"] = ids == hash_map_order(ids)
+        for member in members:
+            member["memberId"] = names.member(member["memberId"])
         members.sort(key=lambda member: _RANDOM_ID.sub("", json.dumps(member)))
+    if "leader" in data:
+        data["leader"] = names.member(data["leader"])
 
 
 def _compact(data: dict) -> str:
