@@ -31,7 +31,7 @@ from broker.lag.verdict_watch import VerdictWatch, record_nothing
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
-from broker.loop.ids import new_member_id
+from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
@@ -52,6 +52,7 @@ from config.settings import (
     verdict_limits,
 )
 from config.storage_settings import offsets_log_settings, storage_settings, topic_settings
+from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
@@ -270,6 +271,8 @@ def _coordinator(
     return GroupCoordinator(
         group_settings(base.config),
         new_member_id=new_member_id,
+        new_consumer_member_id=new_consumer_member_id,
+        assignors=assignors_of(base.config.group_consumer_assignors),
         topics=registry,
         endpoint=cluster.endpoint,
         reply=reply,

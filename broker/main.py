@@ -30,6 +30,7 @@ from config.crash_steps import NO_CRASH
 from config.keys import Config
 from config.listeners import BadListeners
 from config.storage_settings import storage_settings
+from coordinator.consumer.assignors.registry import assignors_of
 from rollcall import __version__
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
@@ -77,6 +78,7 @@ def run_daemon(
     descriptors = raise_descriptor_limit()
     try:
         storage_settings(config)
+        assignors_of(config.group_consumer_assignors)
     except ValueError as refused:
         return _refuse(str(refused))
     try:

@@ -16,7 +16,9 @@ from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
 from coordinator.consumer.assignors.assignor import Assignor
-from coordinator.consumer.context import ConsumerContext
+from coordinator.consumer.context import consumer_context
+from coordinator.consumer.decide.refusal import refuse_heartbeat
+from coordinator.consumer.decide.validate_heartbeat import validate_heartbeat
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
@@ -32,7 +34,7 @@ from coordinator.refusals import GroupRequest, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
-from coordinator.writable import is_unwritable_join
+from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -40,8 +42,8 @@ from protocol.messages.consumer_group_describe import (
     DescribedConsumerGroup,
 )
 from protocol.messages.consumer_group_heartbeat import (
+    JOIN_EPOCH,
     ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
 )
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -61,6 +63,7 @@ from protocol.names import (
 )
 from protocol.primitives import echoed, fits_string
 from purgatory.purgatory import Purgatory
+from seams.group_configs import GroupConfigs
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -73,6 +76,12 @@ _CREATES_GROUP: Final = (JoinGroupRequest, OffsetCommitRequest)
 
 PROTOCOL_NEEDED_SINCE: Final = 5
 """KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
+
+
+def _may_create_group(request: GroupRequest) -> bool:
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return request.member_epoch == JOIN_EPOCH
+    return isinstance(request, _CREATES_GROUP)
 
 
 def _raise(_partition: int, failure: Exception) -> None:
@@ -103,6 +112,7 @@ class GroupCoordinator:
         history_sink: HistorySink | None = None,
         new_consumer_member_id: Callable[[], MemberId] = _no_member_id,
         assignors: Mapping[str, Assignor] | None = None,
+        group_configs: GroupConfigs | None = None,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
@@ -132,7 +142,9 @@ class GroupCoordinator:
             self.group_counts,
             self._next_deadline,
             self._deleted.done,
-            ConsumerContext(settings, topics, assignors or {}, new_consumer_member_id),
+            consumer_context(
+                settings, topics, assignors or {}, new_consumer_member_id, group_configs
+            ),
             history_sink,
         )
         many = ManyGroups(
@@ -240,7 +252,7 @@ class GroupCoordinator:
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
-                refusal = self._refusal(shard, request, now)
+                refusal = self._refusal(shard, request, token, now)
                 if refusal is None:
                     act(shard, request, token, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
@@ -249,10 +261,33 @@ class GroupCoordinator:
                 if refusal is not None:
                     self._refuse(request, token, refusal)
 
-    def _consumer_group_heartbeat(self, request: Request, token: ReplyToken, _now: Now) -> None:
+    def _consumer_group_heartbeat(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ConsumerGroupHeartbeatRequest)
-        unsupported = ErrorCode.UNSUPPORTED_VERSION
-        self._reply(token, ConsumerGroupHeartbeatResponse(error_code=unsupported))
+        error_code = self._forbidden_heartbeat(request, token)
+        if error_code is not ErrorCode.NONE:
+            self._reply(token, refuse_heartbeat(error_code))
+            return
+        refusal = validate_heartbeat(request, token.api_version, self._context.consumer.assignors)
+        if refusal is not None:
+            self._reply(token, refuse_heartbeat(refusal.error_code, refusal.text))
+        elif is_unwritable_heartbeat(request, token):
+            self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
+        else:
+            self._serve(request, token, now, Shard.consumer_group_heartbeat)
+
+    def _forbidden_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken
+    ) -> ErrorCode:
+        """What Kafka refuses before it looks at the request: `handleConsumerGroupHeartbeat`."""
+        if not self._settings.is_consumer_protocol_enabled:
+            return ErrorCode.UNSUPPORTED_VERSION
+        authorizer = self._context.consumer.authorizer
+        if not authorizer.may_read_group(token, request.group_id):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        names = request.subscribed_topic_names
+        if names and len(authorizer.describable_topics(token, names)) < len(set(names)):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return ErrorCode.NONE
 
     def _consumer_group_describe(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ConsumerGroupDescribeRequest)
@@ -273,11 +308,13 @@ class GroupCoordinator:
             self._refuse(request, token, self._absence(partition))
         return shard
 
-    def _refusal(self, shard: Shard, request: GroupRequest, now: Now) -> ErrorCode | None:
+    def _refusal(
+        self, shard: Shard, request: GroupRequest, token: ReplyToken, now: Now
+    ) -> ErrorCode | None:
         """Why the log or the number of groups does not allow it; None if they do."""
-        if not shard.has_room_for(request, now):
+        if not shard.has_room_for(request, token, now):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if isinstance(request, _CREATES_GROUP) and self._is_one_too_many(shard, request.group_id):
+        if _may_create_group(request) and self._is_one_too_many(shard, request.group_id):
             return ErrorCode.POLICY_VIOLATION
         return None
 

@@ -9,10 +9,15 @@ from collections.abc import Sequence
 
 from coordinator.classic.decide.describe_group import refuse_describe_group
 from coordinator.classic.decide.join_answers import join_refusal
+from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.offsets.offset_commit import refuse_offset_commit
 from coordinator.offsets.offset_delete import refuse_offset_delete
 from coordinator.offsets.offset_fetch import refuse_offset_fetch
 from protocol.messages import Response
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -39,6 +44,7 @@ GroupRequest = (
     | LeaveGroupRequest
     | OffsetCommitRequest
     | OffsetDeleteRequest
+    | ConsumerGroupHeartbeatRequest
 )
 """Requests about one group."""
 
@@ -66,6 +72,8 @@ def refuse(
             return refuse_offset_commit(request, api_version, topics, error_code)
         case OffsetDeleteRequest():
             return refuse_offset_delete(error_code)
+        case ConsumerGroupHeartbeatRequest():
+            return refuse_heartbeat(error_code)
 
 
 def refused(response: Response, error_code: ErrorCode, api_version: int) -> Response:
@@ -81,6 +89,8 @@ def refused(response: Response, error_code: ErrorCode, api_version: int) -> Resp
             return LeaveGroupResponse(error_code=error_code)
         case OffsetDeleteResponse():
             return refuse_offset_delete(error_code)
+        case ConsumerGroupHeartbeatResponse():
+            return refuse_heartbeat(error_code)
         case ListGroupsResponse():
             return ListGroupsResponse(error_code=error_code)
         case OffsetCommitResponse():

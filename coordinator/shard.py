@@ -26,7 +26,11 @@ from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartb
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
+from coordinator.consumer.commands import ConsumerHeartbeat
+from coordinator.consumer.decide.steady_heartbeat import is_steady
+from coordinator.consumer.decide.topics_changed import decide_topics_changed
 from coordinator.consumer.group import ConsumerGroup
+from coordinator.consumer.steady_session import answer_steady
 from coordinator.decision_context import DecisionContext
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
@@ -48,6 +52,7 @@ from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCom
 from coordinator.refusals import GroupRequest, refused
 from coordinator.shard_context import ShardContext
 from protocol.answer_budget import AnswerBudget
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -133,6 +138,24 @@ class Shard:
                     self._send((Reply(token, HEARTBEAT_ANSWERS[error_code]),), group.position, now)
                 return
         self.turn(Beat(request.group_id, request, token), now)
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken, now: Now
+    ) -> None:
+        """The fast path: if it changes nothing, move one number and answer. All else is a turn."""
+        if self.loading is not None:
+            self.restore(request.group_id, now)
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            context = self._decision_context.consumer
+            try:
+                answer = answer_steady(group, request, token, now, context)
+            except Exception as failure:
+                raise DecisionFailed(failure) from failure
+            if answer is not None:
+                self._send((Reply(token, answer),), group.position, now)
+                return
+        self.turn(ConsumerHeartbeat(request.group_id, request, token), now)
 
     def join_group(self, request: JoinGroupRequest, token: ReplyToken, now: Now) -> None:
         self.turn(Join(request.group_id, request, token), now)
@@ -247,10 +270,17 @@ class Shard:
     def has_room(self) -> bool:
         return self._log.has_room()
 
-    def has_room_for(self, request: GroupRequest, now: Now) -> bool:
+    def has_room_for(self, request: GroupRequest, token: ReplyToken, now: Now) -> bool:
         """May this be asked now? A sync only writes if its group waits for assignments."""
         if self._log.has_room():
             return True
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            self.restore(request.group_id, now)
+            group = self.groups.get(request.group_id)
+            context = self._decision_context.consumer
+            return isinstance(group, ConsumerGroup) and is_steady(
+                group, request, token, now, context
+            )
         if not isinstance(request, SyncGroupRequest):
             return False
         self.restore(request.group_id, now)
@@ -364,6 +394,10 @@ class Shard:
         self._next_deadline.lower(0)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):  # one that is restored later looks by itself
+                outcome = decide_topics_changed(group, names)
+                self._carry_out(group.group_id, group, outcome, now, self._store.members_stored_at)
         if not self._settings.rebalance_on_partition_change:
             return
         if self.loading is not None:

@@ -10,6 +10,7 @@ changed, and answers UNKNOWN_SERVER_ERROR.
 
 from typing import Final
 
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.names import UNKNOWN_MEMBER_ID
 from protocol.primitives import STRING_MAX_BYTES, STRING_SAFE_CHARS, fits_string
@@ -32,6 +33,24 @@ def is_unwritable_join(request: JoinGroupRequest, token: ReplyToken) -> bool:
     if request.member_id == UNKNOWN_MEMBER_ID and not _fits_as_member_id(name):
         return True
     return not all(fits_string(protocol.name) for protocol in request.protocols)
+
+
+def is_unwritable_heartbeat(request: ConsumerGroupHeartbeatRequest, token: ReplyToken) -> bool:
+    """Would a consumer group with this member be one that no record can hold?
+
+    Strings of flexible records may be longer than those of others; answers and offsets that name
+    the member and the group may not.
+    """
+    named = [request.group_id, request.member_id, token.client_id]
+    optional = (
+        request.instance_id,
+        request.rack_id,
+        request.subscribed_topic_regex,
+        request.server_assignor,
+    )
+    named += [text for text in optional if text is not None]
+    named += request.subscribed_topic_names or ()
+    return not all(map(fits_string, named))
 
 
 def _fits_as_member_id(name: str) -> bool:

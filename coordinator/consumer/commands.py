@@ -51,9 +51,13 @@ class ExpireClassicSync(Struct, frozen=True):
 
 
 class ResolveRegularExpressions(Struct, frozen=True):
-    """Match the group's regular expressions with the topics that exist now."""
+    """Match the group's regular expressions with the topics that exist now.
+
+    `token` is the heartbeat's that found it due: topics that its client may not see do not match.
+    """
 
     group_id: GroupId
+    token: ReplyToken
 
 
 class TargetAssignmentComputed(Struct, frozen=True):

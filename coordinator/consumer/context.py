@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from coordinator.consumer.assignors.assignor import Assignor
+from coordinator.consumer.topic_cache import TopicCache
 from coordinator.settings import GroupSettings
 from protocol.names import MemberId
+from seams.authorizer import ALLOW_ALL, Authorizer
+from seams.group_configs import BrokerGroupConfigs, GroupConfigs
 from seams.topics_view import TopicsView
 
 
@@ -17,6 +20,26 @@ class ConsumerContext(Struct, frozen=True):
     """
 
     settings: GroupSettings
-    topics: TopicsView
+    topics: TopicCache
     assignors: Mapping[str, Assignor]
     new_member_id: Callable[[], MemberId]
+    configs: GroupConfigs = BrokerGroupConfigs()
+    authorizer: Authorizer = ALLOW_ALL
+
+
+def consumer_context(
+    settings: GroupSettings,
+    topics: TopicsView,
+    assignors: Mapping[str, Assignor],
+    new_member_id: Callable[[], MemberId],
+    configs: GroupConfigs | None = None,
+) -> ConsumerContext:
+    """`configs`: None where no group has configs of its own."""
+    of_broker = BrokerGroupConfigs(
+        settings.group_consumer_session_timeout_ms,
+        settings.group_consumer_heartbeat_interval_ms,
+        settings.group_consumer_assignment_interval_ms,
+    )
+    return ConsumerContext(
+        settings, TopicCache(topics), assignors, new_member_id, configs or of_broker
+    )

@@ -27,7 +27,7 @@ def evolve_consumer_group(group: ConsumerGroup, event: events.ConsumerEvent) -> 
                 member.rejoin_deadline_ms = member.sync_deadline_ms = None
         case events.GroupEpochBumped():
             group.put_epoch(event.epoch, event.metadata_hash)
-            group.is_refresh_due = False
+            _refreshed(group)
         case events.TargetAssignmentUpdated():
             for member_id, target in event.changed.items():
                 group.put_target(member_id, target)
@@ -59,12 +59,18 @@ def evolve_consumer_group(group: ConsumerGroup, event: events.ConsumerEvent) -> 
             group.regexes_requested_at_ms = event.now_ms
         case events.MetadataRefreshRequested():
             group.is_refresh_due = True
+            group.changed_topics |= event.topics
         case events.MetadataRefreshed():
-            group.is_refresh_due = False
+            _refreshed(group)
         case events.ConsumerMemberFenced():
             pass
         case _:
             assert_never(event)
+
+
+def _refreshed(group: ConsumerGroup) -> None:
+    group.is_refresh_due = False
+    group.changed_topics = frozenset()
 
 
 def _static_member_replaced(

@@ -82,6 +82,7 @@ class ConsumerGroup(Group):
         "_unreconciled",
         "assigned_at_ms",
         "assignment_epoch",
+        "changed_topics",
         "classic_member_count",
         "computing_epoch",
         "epoch",
@@ -110,6 +111,7 @@ class ConsumerGroup(Group):
         self.computing_epoch: int | None = None  # for which an assignor computes outside
         # In memory only, as in Kafka: a load computes the metadata hash with the first heartbeat.
         self.is_refresh_due = True
+        self.changed_topics: frozenset[TopicName] = frozenset()  # since the last look
         self.regexes_requested_at_ms: int | None = None  # monotonic; the last resolution
         self.members: dict[MemberId, ConsumerMember] = {}
         self.static_members: dict[GroupInstanceId, MemberId] = {}

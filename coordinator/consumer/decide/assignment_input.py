@@ -1,0 +1,91 @@
+"""Assignment input: what an assignor is given, and which assignor it is.
+
+Kafka's counterpart: `TargetAssignmentBuilder`, `ConsumerGroup.computePreferredServerAssignor`.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from coordinator.consumer.assignors.assignor import (
+    Assignment,
+    Assignor,
+    AssignorInput,
+    AssignorMember,
+)
+from coordinator.consumer.context import ConsumerContext
+from coordinator.consumer.decide.subscriptions import (
+    Subscriptions,
+    is_homogeneous,
+    topics_of_member,
+)
+from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.consumer.member import ConsumerMemberMetadata
+from coordinator.consumer.topic_cache import TopicCache
+from protocol.names import MemberId, TopicId, TopicName
+
+NOTHING_ASSIGNED: Final[Assignment] = {}
+
+
+class MembersAfter(NamedTuple):
+    """The members of a group after a heartbeat, with their targets before it."""
+
+    metadata: Mapping[MemberId, ConsumerMemberMetadata]
+    targets: Mapping[MemberId, Assignment]
+
+
+def members_after(
+    group: ConsumerGroupView,
+    updated: ConsumerMemberMetadata,
+    target: Assignment,
+    replaces: MemberId | None,
+) -> MembersAfter:
+    """With the updated member in the place of itself, or of the one that it replaces."""
+    metadata = {member_id: member.metadata for member_id, member in group.members.items()}
+    targets = dict(group.targets)
+    if replaces is not None:
+        del metadata[replaces]
+        targets.pop(replaces, None)
+    metadata[updated.member_id] = updated
+    targets[updated.member_id] = target
+    return MembersAfter(metadata, targets)
+
+
+def assignment_input(
+    members: MembersAfter,
+    subscriptions: Subscriptions,
+    group: ConsumerGroupView,
+    topics: TopicCache,
+) -> AssignorInput:
+    """Members with the same subscription share one set of topics."""
+    ids: dict[tuple[tuple[TopicName, ...], str], frozenset[TopicId]] = {}
+    all_topics: dict[TopicId, TopicName] = {}
+    specs = {}
+    for member_id, metadata in members.metadata.items():
+        subscription = metadata.subscribed_topic_names, metadata.subscribed_topic_regex
+        topic_ids = ids.get(subscription)
+        if topic_ids is None:
+            found = topics.ids_of(topics_of_member(metadata, group.regexes))
+            all_topics.update(found)
+            topic_ids = ids[subscription] = frozenset(found)
+        specs[member_id] = AssignorMember(
+            metadata.rack_id,
+            metadata.instance_id,
+            topic_ids,
+            members.targets.get(member_id, NOTHING_ASSIGNED),
+        )
+    described = {topic_id: topics.assignor_topic(name) for topic_id, name in all_topics.items()}
+    return AssignorInput(specs, described, is_homogeneous(subscriptions))
+
+
+def choose_assignor(
+    members: Mapping[MemberId, ConsumerMemberMetadata], context: ConsumerContext
+) -> tuple[str, Assignor]:
+    """The one that most members want; of several the first in the order of the configuration."""
+    votes: dict[str, int] = {}
+    for metadata in members.values():
+        wanted = metadata.server_assignor
+        if wanted is not None:
+            votes[wanted] = votes.get(wanted, 0) + 1
+    # A group from before a change of the configuration may want one that is not there any more.
+    wanted = max(context.assignors, key=lambda name: votes.get(name, 0))
+    return wanted, context.assignors[wanted]
