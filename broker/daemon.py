@@ -43,7 +43,7 @@ from broker.partitions.offsets_logs import OffsetsLogs
 from broker.partitions.ownership import Ownership
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
-from history.entries import TopicPartitionCounts
+from history.entry_values import TopicPartitionCounts
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest

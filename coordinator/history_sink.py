@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from coordinator.classic.events import SessionExtended, SyncParked
+from coordinator.consumer.events import ConsumerSessionExtended
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
 from coordinator.offsets.events import OffsetsCommitted
@@ -37,4 +38,6 @@ def is_history(happened: Sequence[Event]) -> bool:
     last = happened[-1]
     if isinstance(last, OffsetsCommitted):
         return last.generation_id == NO_GENERATION
-    return len(happened) > 1 or not isinstance(last, SyncParked | SessionExtended)
+    if len(happened) > 1:
+        return True
+    return not isinstance(last, SyncParked | SessionExtended | ConsumerSessionExtended)

@@ -21,6 +21,8 @@ class Cause(StrEnum):
     STATIC_MEMBER_REPLACED = "static_member_replaced"
     COORDINATOR_MOVED = "coordinator_moved"  # the group was loaded: a restart, an election
     OPERATOR = "operator"  # somebody else than the members asked for it
+    REGULAR_EXPRESSION_CHANGED = "regular_expression_changed"  # it matches other topics now
+    GROUP_CONVERTED = "group_converted"  # from one group type to another
 
 
 class End(StrEnum):
@@ -45,6 +47,7 @@ class WaitEnd(StrEnum):
     REPLACED = "replaced"  # another process came with its instance id
     ABSENT = "absent"  # a static member that did not come, and stays a member
     INTERRUPTED = "interrupted"  # the rebalance ended before
+    REVOKED = "revoked"  # consumer groups: it has given its partitions back
 
 
 class Removal(StrEnum):

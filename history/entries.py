@@ -12,93 +12,37 @@ partitions are limited by the recorder; `*_left_out` is the number of the others
 KIP-1314 proposes one.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from coordinator.member_identity import MemberIdentity
-from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
+from history.causes import Cause, End, OffsetsBy, Removal
+from history.consumer_entries import (
+    ConsumerMemberUpdatedEntry,
+    GroupConvertedEntry,
+    GroupEpochBumpedEntry,
+    PartitionsAssignedEntry,
+    RegularExpressionResolvedEntry,
+    RevocationEndedEntry,
+    RevocationRequestedEntry,
+    StaticMemberLeftEntry,
+    TargetAssignmentRefusedEntry,
+    TargetAssignmentUpdatedEntry,
+)
+from history.entry_values import (
+    NO_MEMBER,
+    AlsoCaused,
+    JoinedMember,
+    MemberRemoval,
+    MemberWait,
+    OffsetChange,
+    PartitionMove,
+    RequestClient,
+    StandbyTasks,
+    TopicPartitionCounts,
+)
 from protocol.names import NO_GENERATION
-
-NO_MEMBER: Final = MemberIdentity()
-
-
-class RequestClient(NamedTuple):
-    """The client that sent the request."""
-
-    client_id: str = ""
-    client_host: str = ""
-
-
-class MemberWait(NamedTuple):
-    """A member that a rebalance waited for.
-
-    `join_delay_ms`: from the beginning of the rebalance to its JoinGroup; None: it sent none.
-    """
-
-    member: MemberIdentity
-    join_delay_ms: int | None = None
-    end: WaitEnd = WaitEnd.WAITING
-
-
-class JoinedMember(NamedTuple):
-    """A member of a new generation, and how long after the rebalance began it joined."""
-
-    member: MemberIdentity
-    join_delay_ms: int = 0
-
-
-class MemberRemoval(NamedTuple):
-    """A removed member. `reason`: the client's own; `silent_ms`: since its last sign of life, if it
-    expired."""
-
-    member: MemberIdentity
-    reason: str | None = None
-    silent_ms: int | None = None
-    session_timeout_ms: int | None = None  # its own, if it expired
-
-
-class AlsoCaused(NamedTuple):
-    """Another cause, which would have begun the rebalance if it had not been running."""
-
-    cause: Cause
-    member: MemberIdentity | None = None
-    at_ms: int = 0
-
-
-class PartitionMove(NamedTuple):
-    """A partition that moved from one member to another."""
-
-    topic: str
-    partition: int
-    from_member: str
-    to_member: str
-
-
-class TopicPartitionCounts(NamedTuple):
-    """A topic whose partitions changed: their numbers. None: not known; 0: no topic."""
-
-    topic: str
-    before: int | None = None
-    now: int | None = None
-
-
-class StandbyTasks(NamedTuple):
-    """The tasks assigned to a Kafka Streams client. `standby`: standbys and warm-ups, which the
-    assignment does not distinguish."""
-
-    member: MemberIdentity
-    active: int = 0
-    standby: int = 0
-
-
-class OffsetChange(NamedTuple):
-    """None: there was no offset, or there is none now."""
-
-    topic: str
-    partition: int
-    old: int | None = None
-    new: int | None = None
 
 
 class Rebalance(Struct, frozen=True):
@@ -108,6 +52,10 @@ class Rebalance(Struct, frozen=True):
     continued with this one, which after a crash may be an older one. While it runs, `duration_ms`
     and `generation_after` are None. The numbers about partitions are None if the assignments are
     not a consumer's, or were not read.
+
+    Of a consumer group (`group_type`): from the first group epoch to the end of the
+    reconciliation. The generations are group epochs; `joined` are the members that have reached
+    the target assignment.
     """
 
     cause: Cause
@@ -141,6 +89,8 @@ class Rebalance(Struct, frozen=True):
     away_ms: int | None = None  # how long the coordinator was down, at most
     stopped: str = ""  # how it had ended: "killed", "stopped"; "": it had not
     protocol_type: str = ""
+    group_type: str = ""  # "consumer"; "": classic
+    assignor: str = ""  # consumer groups: the last one
 
 
 NO_REBALANCE: Final = Rebalance(Cause.MEMBER_JOINED, 0)
@@ -152,6 +102,7 @@ class GroupCreatedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     simple: bool = False
+    group_type: str = ""  # here and below: "consumer"; "": classic
 
 
 class GroupLoadedEntry(Struct, frozen=True):
@@ -169,6 +120,7 @@ class GroupLoadedEntry(Struct, frozen=True):
     away_ms: int | None = None  # since its last sign of life, or its stop
     stopped: str = ""  # "killed" or "stopped"; "" if the process had not ended
     protocol_type: str = ""
+    group_type: str = ""
 
 
 class GroupDeletedEntry(Struct, frozen=True):
@@ -179,7 +131,11 @@ class GroupDeletedEntry(Struct, frozen=True):
 
 
 class MemberAddedEntry(Struct, frozen=True):
-    """`entrance`: dynamic, pending (with an id that it was given), static."""
+    """`entrance`: dynamic, pending (with an id that it was given), static.
+
+    The fields from `group_type` on are those of consumer groups; `protocol` of the member:
+    consumer, or classic after a migration.
+    """
 
     group_id: str
     at_ms: int
@@ -189,6 +145,12 @@ class MemberAddedEntry(Struct, frozen=True):
     reason: str = ""
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = 0
+    group_type: str = ""
+    protocol: str = ""
+    topics: tuple[str, ...] = ()
+    topics_left_out: int = 0
+    topic_regex: str = ""
+    assignor: str = ""  # that it asks for
 
 
 class MembersRemovedEntry(Struct, frozen=True):
@@ -201,6 +163,7 @@ class MembersRemovedEntry(Struct, frozen=True):
     members: tuple[MemberRemoval, ...] = ()
     members_left_out: int = 0
     client: RequestClient | None = None
+    group_type: str = ""
 
 
 class StaticMemberReplacedEntry(Struct, frozen=True):
@@ -217,10 +180,14 @@ class StaticMemberReplacedEntry(Struct, frozen=True):
     replaced: MemberIdentity | None = None  # the process before it
     silent_ms: int | None = None  # since its last sign of life
     partitions: int | None = None  # that it owned; None if its assignment is not a consumer's
+    group_type: str = ""
 
 
 class MemberFencedEntry(Struct, frozen=True):
-    """A request came from an id that another process has replaced."""
+    """A request came from an id that another process has replaced.
+
+    Of a consumer group also: it has a member epoch that is not the member's any more.
+    """
 
     group_id: str
     at_ms: int
@@ -228,6 +195,9 @@ class MemberFencedEntry(Struct, frozen=True):
     group_instance_id: str = ""
     current_member_id: str = ""
     request: str = ""
+    error: str = ""  # this and the next ones: consumer groups
+    received_epoch: int | None = None
+    member_epoch: int | None = None
 
 
 class MemberLapsedEntry(Struct, frozen=True):
@@ -273,6 +243,7 @@ class RebalanceBegunEntry(Struct, frozen=True):
     session_timeout_ms: int | None = None
     topics: tuple[TopicPartitionCounts, ...] = ()
     protocol_type: str = ""
+    group_type: str = ""
 
 
 class NoMemberRejoinedEntry(Struct, frozen=True):
@@ -339,6 +310,7 @@ class GroupEmptiedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     generation: int = NO_GENERATION
+    group_type: str = ""
 
 
 class RebalanceEndedEntry(Struct, frozen=True):
@@ -415,6 +387,16 @@ HistoryEntry = (
     | OffsetsMovedEntry
     | VerdictBegunEntry
     | VerdictEndedEntry
+    | GroupConvertedEntry
+    | ConsumerMemberUpdatedEntry
+    | StaticMemberLeftEntry
+    | GroupEpochBumpedEntry
+    | TargetAssignmentUpdatedEntry
+    | TargetAssignmentRefusedEntry
+    | RevocationRequestedEntry
+    | RevocationEndedEntry
+    | PartitionsAssignedEntry
+    | RegularExpressionResolvedEntry
 )
 
 ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
@@ -439,6 +421,16 @@ ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
     "offsets_moved": OffsetsMovedEntry,
     "verdict_began": VerdictBegunEntry,
     "verdict_ended": VerdictEndedEntry,
+    "group_converted": GroupConvertedEntry,
+    "member_updated": ConsumerMemberUpdatedEntry,
+    "static_member_left": StaticMemberLeftEntry,
+    "group_epoch_bumped": GroupEpochBumpedEntry,
+    "target_assignment_updated": TargetAssignmentUpdatedEntry,
+    "target_assignment_refused": TargetAssignmentRefusedEntry,
+    "revocation_requested": RevocationRequestedEntry,
+    "revocation_ended": RevocationEndedEntry,
+    "partitions_assigned": PartitionsAssignedEntry,
+    "regular_expression_resolved": RegularExpressionResolvedEntry,
 }
 """Stored name -> type. Names never change, and never go to another type."""
 

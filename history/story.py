@@ -14,8 +14,19 @@ from msgspec.structs import replace
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
+from history.consumer_entries import (
+    ConsumerMemberUpdatedEntry,
+    GroupConvertedEntry,
+    GroupEpochBumpedEntry,
+    PartitionsAssignedEntry,
+    RegularExpressionResolvedEntry,
+    RevocationEndedEntry,
+    RevocationRequestedEntry,
+    StaticMemberLeftEntry,
+    TargetAssignmentRefusedEntry,
+    TargetAssignmentUpdatedEntry,
+)
 from history.entries import (
-    AlsoCaused,
     AssignmentReceivedEntry,
     AssignmentRefusedEntry,
     GenerationBegunEntry,
@@ -29,9 +40,7 @@ from history.entries import (
     MemberAddedEntry,
     MemberFencedEntry,
     MemberLapsedEntry,
-    MemberRemoval,
     MembersRemovedEntry,
-    MemberWait,
     NoMemberRejoinedEntry,
     OffsetsMovedEntry,
     Rebalance,
@@ -42,6 +51,11 @@ from history.entries import (
     VerdictBegunEntry,
     VerdictEndedEntry,
 )
+from history.entry_values import (
+    AlsoCaused,
+    MemberRemoval,
+    MemberWait,
+)
 from protocol.names import MemberId
 
 ALSO_MAX: Final = 50
@@ -50,7 +64,10 @@ ALSO_MAX: Final = 50
 MOVES_MAX: Final = 20
 """Partitions that a rebalance names with their old and new owners; the event has more of them."""
 
-_WAIT_ENDS: Final[dict[Removal, WaitEnd]] = {
+WAITS_MAX: Final = 200
+"""Members that a running rebalance of a consumer group waits for by name; others are counted."""
+
+WAIT_ENDS: Final[dict[Removal, WaitEnd]] = {
     Removal.SESSION_EXPIRED: WaitEnd.EXPIRED,
     Removal.NEW_MEMBER_TIMED_OUT: WaitEnd.EXPIRED,
     Removal.REBALANCE_TIMEOUT: WaitEnd.DROPPED,
@@ -64,6 +81,11 @@ _REMOVAL_CAUSES: Final[dict[Removal, Cause]] = {
     Removal.SYNC_TIMEOUT: Cause.SYNC_TIMEOUT,
     Removal.GROUP_FULL: Cause.MEMBER_LEFT,
 }
+
+_MEMBERS_OWN: Final = frozenset(
+    {*_REMOVAL_CAUSES.values(), Cause.MEMBER_JOINED, Cause.STATIC_MEMBER_REPLACED}
+)
+"""Causes of a group epoch whose member has an entry of its own in the same turn."""
 
 _NOT_RENAMED: Final = frozenset({Cause.COORDINATOR_MOVED, Cause.OPERATOR})
 """External causes stay, even if a member is then dropped at the rebalance timeout."""
@@ -101,8 +123,22 @@ class GroupStory:
                 self._removed(event)
             case GroupEmptiedEntry():
                 self._emptied(event)
+            case RevocationRequestedEntry():
+                self._revocation_requested(event)
+            case RevocationEndedEntry():
+                self._revocation_ended(event)
+            case GroupEpochBumpedEntry():
+                self._epoch_bumped(event)
+            case TargetAssignmentUpdatedEntry():
+                self._target_updated(event)
             case (
-                GroupCreatedEntry()
+                PartitionsAssignedEntry()
+                | GroupConvertedEntry()
+                | ConsumerMemberUpdatedEntry()
+                | StaticMemberLeftEntry()
+                | TargetAssignmentRefusedEntry()
+                | RegularExpressionResolvedEntry()
+                | GroupCreatedEntry()
                 | GroupDeletedEntry()
                 | MemberFencedEntry()
                 | MemberLapsedEntry()
@@ -143,6 +179,7 @@ class GroupStory:
             session_timeout_ms=event.session_timeout_ms,
             topics=event.topics,
             protocol_type=event.protocol_type,
+            group_type=event.group_type,
             generation_before=event.generation,
             members_before=event.members,
         )
@@ -170,7 +207,7 @@ class GroupStory:
         running = self._awaiting_joins
         if running is None or not event.members:
             return
-        end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
+        end = WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
         self._end_waits(
             {gone.member.member_id: MemberWait(gone.member, None, end) for gone in event.members}
         )
@@ -219,6 +256,58 @@ class GroupStory:
                 self.running, generation_after=event.generation, members_after=0, partitions_moved=0
             )
 
+    # ------------------------------------------------------------ consumer groups
+
+    def _epoch_bumped(self, event: GroupEpochBumpedEntry) -> None:
+        """Further causes: of the first epoch all, of later ones those without another entry."""
+        running = self.running
+        if running is None:
+            return
+        is_first = event.epoch == running.generation_before + 1
+        trigger = event.triggers[0] if event.triggers else None
+        for cause in event.causes:
+            if cause is not running.cause if is_first else cause not in _MEMBERS_OWN:
+                self._also(cause, trigger, event.at_ms)
+
+    def _target_updated(self, event: TargetAssignmentUpdatedEntry) -> None:
+        if self.running is not None:
+            self.running = replace(
+                self.running,
+                partitions_moved=event.partitions_moved,
+                moves=event.moves[:MOVES_MAX],
+                assignor=event.assignor,
+            )
+
+    def _revocation_requested(self, event: RevocationRequestedEntry) -> None:
+        running = self.running
+        if running is None:
+            return
+        partitions = event.partitions_left_out + sum(
+            len(owned.partitions) for owned in event.partitions
+        )
+        asked = MemberWait(event.member, None, WaitEnd.WAITING, event.at_ms, partitions=partitions)
+        others = tuple(
+            wait for wait in running.waited_for if wait.member.member_id != event.member.member_id
+        )
+        if len(others) >= WAITS_MAX:
+            left_out = running.waited_for_left_out + 1
+            self.running = replace(running, waited_for_left_out=left_out)
+        else:
+            self.running = replace(running, waited_for=(*others, asked))
+
+    def _revocation_ended(self, event: RevocationEndedEntry) -> None:
+        running = self.running
+        if running is None:
+            return
+        delay_ms = max(0, event.at_ms - running.began_at_ms)
+        waits = tuple(
+            wait._replace(join_delay_ms=delay_ms, end=event.end, waited_ms=event.waited_ms)
+            if wait.end is WaitEnd.WAITING and wait.member.member_id == event.member.member_id
+            else wait
+            for wait in running.waited_for
+        )
+        self.running = replace(running, waited_for=waits)
+
     # ------------------------------------------------------------ the running rebalance
 
     @property
@@ -227,7 +316,7 @@ class GroupStory:
         running = self.running
         return None if running is None or running.generation_after is not None else running
 
-    def _also(self, cause: Cause, member: MemberIdentity, at_ms: int) -> None:
+    def _also(self, cause: Cause, member: MemberIdentity | None, at_ms: int) -> None:
         running = self.running
         assert running is not None
         if len(running.also) < ALSO_MAX:
@@ -282,6 +371,7 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
                 away_ms=event.away_ms,
                 stopped=event.stopped,
                 protocol_type=event.protocol_type,
+                group_type=event.group_type,
             )
         case StaticMemberReplacedEntry(member=member, generation=generation, members=members) if (
             event.without_rebalance
@@ -292,6 +382,7 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
                 kept,
                 replaced=event.replaced,
                 silent_ms=event.silent_ms,
+                group_type=event.group_type,
                 unowned_partition_seconds=_unowned_seconds(event),
             )
         case _:

@@ -11,7 +11,12 @@ from typing import NamedTuple
 from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
-from history.entries import GroupCreatedEntry, HistoryEntry, OffsetsMovedEntry, RequestClient
+from history.entries import (
+    GroupCreatedEntry,
+    HistoryEntry,
+    OffsetsMovedEntry,
+)
+from history.entry_values import RequestClient
 from history.recording.offset_changes import chunks
 from history.recording.rebalance_tracker import RecordLimits
 from storage.batch.timed_batches import TimedRecord

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from config.keys import Config
-from history.entries import RequestClient
+from history.entry_values import RequestClient
 from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.errors import Unusable

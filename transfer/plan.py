@@ -17,7 +17,7 @@ from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_value, record_type
 from coordinator.writable import unwritable_offset
-from history.entries import OffsetChange
+from history.entry_values import OffsetChange
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.batch.timed_batches import TimedRecord
 from transfer.contents import (

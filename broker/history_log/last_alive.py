@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from history.recording.recorder import Downtime
+from history.recording.downtime import Downtime
 from seams.now import Now
 
 TOUCH_INTERVAL_S: Final = 1.0

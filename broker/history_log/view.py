@@ -16,7 +16,8 @@ from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, Cla
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group_types import as_classic
 from history.causes import WaitEnd
-from history.entries import MemberWait, Rebalance
+from history.entries import Rebalance
+from history.entry_values import MemberWait
 from history.recording.attribution import caller_of
 from history.waiting import AwaitedMember, GroupWait, WaitReason
 from protocol.names import GroupId, GroupState, MemberId

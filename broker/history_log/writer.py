@@ -19,11 +19,13 @@ from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
 from coordinator.java_hash import partition_of
 from history.encoding import encode
-from history.entries import HistoryEntry, TopicPartitionCounts
+from history.entries import HistoryEntry
+from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
+from history.recording.downtime import Downtime
 from history.recording.offset_changes import split_entries
 from history.recording.rebalance_tracker import RecordLimits
-from history.recording.recorder import Downtime, HistoryRecorder
+from history.recording.recorder import HistoryRecorder
 from protocol.names import HISTORY_TOPIC, GroupId
 from seams.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition

@@ -53,7 +53,10 @@ class ConsumerMemberUpdated(Struct, frozen=True):
 
 
 class ConsumerMemberRemoved(Struct, frozen=True):
-    """A member is gone with its target and its partitions. Tombstones of types 8, 7 and 5."""
+    """A member is gone with its target and its partitions. Tombstones of types 8, 7 and 5.
+
+    `silent_ms`: since its last heartbeat, if its session expired.
+    """
 
     group_id: GroupId
     at_ms: int
@@ -61,6 +64,8 @@ class ConsumerMemberRemoved(Struct, frozen=True):
     cause: ConsumerRemovalCause
     member_epoch: int
     owned: Assignment  # what it owned, with what it was to give back
+    silent_ms: int | None = None
+    session_timeout_ms: int | None = None  # likewise
 
 
 class ConsumerStaticMemberReplaced(Struct, frozen=True):

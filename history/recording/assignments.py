@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView
-from history.entries import StandbyTasks
+from history.entry_values import StandbyTasks
 from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.member_metadata import (

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from coordinator.classic.group_view import ClassicGroupView
-from history.entries import Rebalance, TopicPartitionCounts
+from history.entries import Rebalance
+from history.entry_values import TopicPartitionCounts
 from history.ownership import OwnershipChange
 from protocol.names import GroupId, TopicName
 from seams.now import Now

@@ -21,8 +21,10 @@ from history.causes import OffsetsBy
 from history.entries import (
     GroupDeletedEntry,
     HistoryEntry,
-    OffsetChange,
     OffsetsMovedEntry,
+)
+from history.entry_values import (
+    OffsetChange,
     RequestClient,
 )
 from history.recording.steady_commits import Committer, SteadyCommits, changed_only

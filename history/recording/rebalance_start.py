@@ -14,7 +14,8 @@ from coordinator.classic.events import RebalanceBegun
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
-from history.entries import RebalanceBegunEntry, TopicPartitionCounts
+from history.entries import RebalanceBegunEntry
+from history.entry_values import TopicPartitionCounts
 from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
 from history.recording.member_changes import ChangedOffer, RemovedMembers, ReplacedProcess
 from protocol.consumer_protocol import PROTOCOL_TYPE

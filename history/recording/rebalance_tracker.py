@@ -26,10 +26,12 @@ from history.entries import (
     GenerationBegunEntry,
     GroupEmptiedEntry,
     HistoryEntry,
-    JoinedMember,
-    PartitionMove,
     Rebalance,
     RebalanceEndedEntry,
+)
+from history.entry_values import (
+    JoinedMember,
+    PartitionMove,
     TopicPartitionCounts,
 )
 from history.index import HistoryIndex
@@ -110,6 +112,13 @@ class RebalanceTracker:
         self._left_over.pop(group_id, None)
         self._interrupted.pop(group_id, None)
         self._loaded.pop(group_id, None)
+
+    def overtaken(self, group_id: GroupId, now: Now) -> Iterator[HistoryEntry]:
+        """The group has another type from now on."""
+        running = self._running.get(group_id)
+        if running is not None:
+            yield self._end(group_id, running, End.OVERTAKEN, now)
+        self.forget(group_id)
 
     def running(self, group_id: str) -> RunningRebalance | None:
         return self._running.get(GroupId(group_id))
@@ -322,11 +331,11 @@ class RebalanceTracker:
 
 
 def interrupted_entry(
-    group_id: GroupId, running: Rebalance, group: ClassicGroupView | None, now: Now
+    group_id: GroupId, running: Rebalance, generation: int | None, members: int, now: Now
 ) -> RebalanceEndedEntry:
-    """The end of a rebalance that ran when the coordinator stopped; `group` is as loaded."""
-    generation = running.generation_before if group is None else group.generation_id
-    members = 0 if group is None else len(group.members)
+    """The end of a rebalance that ran when the coordinator stopped; the numbers are as loaded."""
+    if generation is None:
+        generation = running.generation_before
     running = replace(running, generation_after=generation, members_after=members)
     rebalance = end_rebalance(running, End.INTERRUPTED, now.wall_ms)
     return RebalanceEndedEntry(group_id, now.wall_ms, rebalance)

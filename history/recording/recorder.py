@@ -6,9 +6,7 @@ those without state from direct_entries.py. docs/history.md describes the rules 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, assert_never
-
-from msgspec import Struct
+from typing import Final, assert_never, cast
 
 from coordinator.classic.events import (
     AssignmentDropped,
@@ -34,23 +32,37 @@ from coordinator.classic.events import (
     SyncParked,
     TopicsChanged,
 )
+from coordinator.classic.evolve import evolve
+from coordinator.classic.group import ClassicGroup
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.consumer.events import ConsumerEvent
-from coordinator.events import ConversionEvent, Event, GroupCreated, GroupDeleted
+from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.events import (
+    ConversionEvent,
+    ConversionRefused,
+    Event,
+    GroupConverted,
+    GroupCreated,
+    GroupDeleted,
+)
+from coordinator.group import GroupType
 from coordinator.group_types import AnyGroupView, as_classic
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets.events import OffsetEvent, OffsetsCommitted, OffsetsDeleted
 from history.causes import Removal
+from history.consumer_entries import GroupConvertedEntry
 from history.entries import (
     GroupLoadedEntry,
     HistoryEntry,
-    MemberRemoval,
     MembersRemovedEntry,
     NoMemberRejoinedEntry,
-    RequestClient,
     StaticMemberReplacedEntry,
-    TopicPartitionCounts,
     TopicsChangedEntry,
+)
+from history.entry_values import (
+    MemberRemoval,
+    RequestClient,
+    TopicPartitionCounts,
 )
 from history.index import HistoryIndex
 from history.ownership import count_partitions
@@ -62,7 +74,9 @@ from history.recording.attribution import (
     removal_of,
 )
 from history.recording.changed_topics import ChangedTopics
+from history.recording.consumer_recorder import ConsumerRecorder, ConsumerTurnRecorder
 from history.recording.direct_entries import WAITING_FOR_MAX, direct_entry
+from history.recording.downtime import Downtime
 from history.recording.member_changes import (
     ChangedOffer,
     MemberChanges,
@@ -80,7 +94,7 @@ from history.recording.rebalance_tracker import (
 from history.recording.steady_commits import SteadyCommits
 from history.repeats import Repeats
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import GroupId, GroupState, MemberId
+from protocol.names import NO_GENERATION, GroupId, GroupState, MemberId
 from seams.now import Now
 
 _ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent
@@ -107,12 +121,17 @@ _MEMBERSHIP_EVENTS: Final = (
 )
 
 
-class Downtime(Struct, frozen=True):
-    """How long the coordinator was down before this start, and how it had ended: the fields
-    of GroupLoadedEntry."""
+def _is_of_consumers(group: AnyGroupView | None, happened: Sequence[Event]) -> bool:
+    """Whether the group is a consumer group before or after the turn, or was asked to become one.
 
-    away_ms: int | None = None
-    stopped: str = ""
+    A conversion is the first event of its turn, as a creation is.
+    """
+    if group is not None and not isinstance(group, ClassicGroup):
+        return True
+    first = happened[0] if happened else None
+    if isinstance(first, GroupCreated):
+        return first.group_type is GroupType.CONSUMER
+    return isinstance(first, ConversionEvent)
 
 
 class HistoryRecorder:
@@ -127,23 +146,80 @@ class HistoryRecorder:
         self._topics = ChangedTopics()
         self._changes = MemberChanges()
         self._rebalances = RebalanceTracker(index, limits, self._topics)
+        self.consumers = ConsumerRecorder(index, limits, self._topics.numbers)
 
     # ------------------------------------------------------------ turns
 
     def record(
-        self, group: AnyGroupView | None, happened: Iterable[Event], now: Now
+        self, group: AnyGroupView | None, happened: Sequence[Event], now: Now
     ) -> list[HistoryEntry]:
         """The entries of one turn; they are applied to the index."""
         recorded: list[HistoryEntry] = []
-        classic = as_classic(group)
-        for event in happened:
-            if isinstance(event, ConsumerEvent | ConversionEvent):
-                continue
+        if _is_of_consumers(group, happened):
             # One by one: what follows may read the index.
+            for entry in self._consumer_turn(group, happened, now):
+                self._index.apply(entry)
+                recorded.append(entry)
+            return recorded
+        classic = as_classic(group)
+        for event in cast("Sequence[_ClassicTurnEvent]", happened):
             for entry in self._entries(classic, event, now):
                 self._index.apply(entry)
                 recorded.append(entry)
         return recorded
+
+    def _consumer_turn(
+        self, group: AnyGroupView | None, happened: Sequence[Event], now: Now
+    ) -> Iterator[HistoryEntry]:
+        """A turn of a consumer group, or in which a group gets another type."""
+        classic = as_classic(group)
+        turn: ConsumerTurnRecorder | None = None
+        if classic is None:
+            before = cast("ConsumerGroupView | None", group)
+            turn = self.consumers.turn(before, happened[0].group_id, happened, now)
+        for event in happened:
+            if isinstance(event, ConsumerEvent):
+                assert turn is not None
+                yield from turn.entries(event)
+            elif isinstance(event, GroupConverted):
+                yield from self._converted(classic, turn, event, now)
+                if event.to_type is GroupType.CONSUMER:
+                    turn, classic = self.consumers.turn(None, event.group_id, happened, now), None
+                else:
+                    turn, classic = None, ClassicGroup(event.group_id, event.at_ms)
+            elif isinstance(event, ConsumerGroupDowngraded):
+                downgraded = ClassicGroup(event.group_id, event.at_ms)
+                evolve(downgraded, event)
+                classic = downgraded
+            elif not isinstance(event, ConversionRefused):
+                yield from self._entries(classic, event, now)
+        if turn is not None:
+            yield from turn.end()
+
+    def _converted(
+        self,
+        classic: ClassicGroupView | None,
+        turn: ConsumerTurnRecorder | None,
+        event: GroupConverted,
+        now: Now,
+    ) -> Iterator[HistoryEntry]:
+        """A rebalance that runs ends with the type: the next one is of the new type."""
+        generation, members = NO_GENERATION, 0
+        if classic is not None:
+            yield from self._rebalances.overtaken(event.group_id, now)
+            generation, members = classic.generation_id, len(classic.members)
+        elif turn is not None:
+            yield from turn.overtaken()
+            generation, members = turn.epoch, turn.member_count
+        yield GroupConvertedEntry(
+            event.group_id,
+            event.at_ms,
+            str(event.from_type),
+            str(event.to_type),
+            event.reason,
+            generation,
+            members,
+        )
 
     def _entries(
         self, group: ClassicGroupView | None, event: _ClassicTurnEvent, now: Now
@@ -158,6 +234,7 @@ class HistoryRecorder:
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case GroupDeleted():
                 self._rebalances.forget(event.group_id)
+                self.consumers.reconciliations.forget(event.group_id)
                 self._topics.forget(event.group_id)
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case PendingMemberRemoved():
@@ -220,7 +297,14 @@ class HistoryRecorder:
         """The entries of a group that this process serves from now on."""
         group = as_classic(loaded_group)
         if group is None:
-            return []
+            recorded = self.consumers.loaded(loaded_group, self.downtime, now)
+        else:
+            recorded = self._classic_loaded(group, now)
+        for entry in recorded:
+            self._index.apply(entry)
+        return recorded
+
+    def _classic_loaded(self, group: ClassicGroupView, now: Now) -> list[HistoryEntry]:
         group_id = group.group_id
         running = self._index.running(group_id)
         self._rebalances.load(group_id)
@@ -234,7 +318,11 @@ class HistoryRecorder:
                 self._rebalances.resume(group_id, running.began_at_ms, now)
                 running = None
             else:
-                recorded.append(interrupted_entry(group_id, running, group, now))
+                recorded.append(
+                    interrupted_entry(
+                        group_id, running, group.generation_id, len(group.members), now
+                    )
+                )
                 self._rebalances.interrupted_by_load(group, now)
         if group.members or running is not None:
             self._rebalances.loaded_with_members(group_id, now)
@@ -251,8 +339,6 @@ class HistoryRecorder:
                     group.protocol_type or "",
                 )
             )
-        for entry in recorded:
-            self._index.apply(entry)
         return recorded
 
     def close_interrupted(
@@ -263,7 +349,7 @@ class HistoryRecorder:
         for group_id in self._index.groups():
             running = self._index.running(group_id)
             if running is not None and not is_known(GroupId(group_id)):
-                recorded.append(interrupted_entry(GroupId(group_id), running, None, now))
+                recorded.append(interrupted_entry(GroupId(group_id), running, None, 0, now))
         for entry in recorded:
             self._index.apply(entry)
         return recorded
@@ -271,6 +357,7 @@ class HistoryRecorder:
     def clear(self) -> None:
         """Forget the running rebalances; topic changes stay known."""
         self._rebalances.clear()
+        self.consumers.clear()
         self.steady.clear()
         self._topics.forget_groups()
         self._changes.clear()
@@ -283,6 +370,9 @@ class HistoryRecorder:
 
     def unowned_seconds(self, group_id: str, now: Now) -> float | None:
         """Partition-seconds without an owner so far, in the running rebalance."""
+        reconciliation = self.consumers.reconciliations.running(group_id)
+        if reconciliation is not None:
+            return round(reconciliation.unowned_ms_until(now.mono_ms) / 1000, 3)
         running = self._rebalances.running(group_id)
         if running is None:
             return None
@@ -291,7 +381,9 @@ class HistoryRecorder:
 
     def began_ms(self, group_id: str) -> int | None:
         """Since when the rebalance runs, on the monotonic clock."""
-        running = self._rebalances.running(group_id)
+        running = self._rebalances.running(group_id) or (
+            self.consumers.reconciliations.running(group_id)
+        )
         return None if running is None else running.began_ms
 
     def stable_ms(self, group_id: str) -> int | None:

@@ -14,7 +14,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from history.causes import OffsetsBy
-from history.entries import OffsetChange, OffsetsMovedEntry, RequestClient
+from history.entries import OffsetsMovedEntry
+from history.entry_values import (
+    OffsetChange,
+    RequestClient,
+)
 from history.lag.model import PartitionKey
 
 SEPARATE_COMMITS: Final = 3

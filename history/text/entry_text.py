@@ -22,19 +22,21 @@ from history.entries import (
     MemberAddedEntry,
     MemberFencedEntry,
     MemberLapsedEntry,
-    MemberRemoval,
     MembersRemovedEntry,
     NoMemberRejoinedEntry,
-    OffsetChange,
     OffsetsMovedEntry,
-    PartitionMove,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
-    RequestClient,
     StaticMemberReplacedEntry,
     TopicsChangedEntry,
     VerdictBegunEntry,
     VerdictEndedEntry,
+)
+from history.entry_values import (
+    MemberRemoval,
+    OffsetChange,
+    PartitionMove,
+    RequestClient,
 )
 from history.text.rebalance_json import replace_epoch_times
 from history.text.rebalance_text import (

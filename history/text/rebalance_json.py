@@ -7,7 +7,8 @@ ones may be added at the end.
 import re
 
 from coordinator.member_identity import MemberIdentity
-from history.entries import MemberWait, Rebalance
+from history.entries import Rebalance
+from history.entry_values import MemberWait
 from seams.text import instant
 
 _EPOCH_MS = re.compile(r"(?<![0-9.\-])1[0-9]{12}(?![0-9.])")

@@ -10,7 +10,12 @@ from typing import Final
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
-from history.entries import AlsoCaused, MemberWait, Rebalance, TopicPartitionCounts
+from history.entries import Rebalance
+from history.entry_values import (
+    AlsoCaused,
+    MemberWait,
+    TopicPartitionCounts,
+)
 from history.text.rebalance_json import replace_epoch_times
 from history.waiting import AwaitedMember, GroupWait, WaitReason
 from seams.text import duration, first_of, instant

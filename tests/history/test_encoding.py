@@ -13,17 +13,19 @@ from history.encoding import ENTRY_VERSION, UnreadableEntry, as_plain, decode, e
 from history.entries import (
     ENTRY_NAMES,
     ENTRY_TYPES,
-    AlsoCaused,
     GenerationBegunEntry,
     HistoryEntry,
-    JoinedMember,
-    MemberRemoval,
     MembersRemovedEntry,
-    MemberWait,
-    OffsetChange,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceEndedEntry,
+)
+from history.entry_values import (
+    AlsoCaused,
+    JoinedMember,
+    MemberRemoval,
+    MemberWait,
+    OffsetChange,
     RequestClient,
 )
 

@@ -11,13 +11,15 @@ from history.encoding import decode, encode
 from history.entries import (
     GroupDeletedEntry,
     GroupLoadedEntry,
-    JoinedMember,
     MemberAddedEntry,
-    MemberWait,
-    PartitionMove,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
+)
+from history.entry_values import (
+    JoinedMember,
+    MemberWait,
+    PartitionMove,
 )
 from history.index import HistoryIndex, IndexLimits, bytes_of
 

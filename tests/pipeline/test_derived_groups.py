@@ -13,12 +13,14 @@ from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
 from history.entries import (
     HistoryEntry,
-    MemberRemoval,
     MembersRemovedEntry,
-    OffsetChange,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceEndedEntry,
+)
+from history.entry_values import (
+    MemberRemoval,
+    OffsetChange,
     RequestClient,
 )
 from pipeline.decode.rows import group_events

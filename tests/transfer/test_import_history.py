@@ -11,8 +11,10 @@ from history.encoding import decode
 from history.entries import (
     GroupCreatedEntry,
     HistoryEntry,
-    OffsetChange,
     OffsetsMovedEntry,
+)
+from history.entry_values import (
+    OffsetChange,
     RequestClient,
 )
 from history.recording.rebalance_tracker import RecordLimits

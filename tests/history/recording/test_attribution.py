@@ -7,8 +7,10 @@ from history.entries import (
     MembersRemovedEntry,
     OffsetsMovedEntry,
     Rebalance,
-    RequestClient,
     StaticMemberReplacedEntry,
+)
+from history.entry_values import (
+    RequestClient,
     TopicPartitionCounts,
 )
 from history.text.rebalance_text import format_rebalance

@@ -21,8 +21,8 @@ from history.entries import (
     MemberLapsedEntry,
     MembersRemovedEntry,
     RebalanceEndedEntry,
-    TopicPartitionCounts,
 )
+from history.entry_values import TopicPartitionCounts
 from history.recording import attribution as history_causes
 from protocol.names import ErrorCode, GroupState, TopicName
 from tests.history.history_world import HistoryWorld, offers

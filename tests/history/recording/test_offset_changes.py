@@ -10,8 +10,10 @@ from history.encoding import decode, encode
 from history.entries import (
     GroupDeletedEntry,
     HistoryEntry,
-    OffsetChange,
     OffsetsMovedEntry,
+)
+from history.entry_values import (
+    OffsetChange,
     RequestClient,
 )
 from history.recording.steady_commits import (

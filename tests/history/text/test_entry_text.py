@@ -9,13 +9,15 @@ from history.entries import (
     ENTRY_TYPES,
     GroupCreatedEntry,
     GroupLoadedEntry,
-    MemberRemoval,
     MembersRemovedEntry,
+    OffsetsMovedEntry,
+    Rebalance,
+)
+from history.entry_values import (
+    MemberRemoval,
     MemberWait,
     OffsetChange,
-    OffsetsMovedEntry,
     PartitionMove,
-    Rebalance,
     RequestClient,
     StandbyTasks,
     TopicPartitionCounts,

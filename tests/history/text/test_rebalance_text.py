@@ -5,7 +5,11 @@ from msgspec.structs import replace
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
-from history.entries import AlsoCaused, MemberWait, Rebalance
+from history.entries import Rebalance
+from history.entry_values import (
+    AlsoCaused,
+    MemberWait,
+)
 from history.text.rebalance_json import rebalance_json
 from history.text.rebalance_text import NAMED_MAX, format_rebalance, format_wait
 from history.waiting import AwaitedMember, GroupWait, WaitReason

@@ -7,13 +7,15 @@ from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
 from history.entries import (
     MemberAddedEntry,
-    MemberRemoval,
     MembersRemovedEntry,
-    MemberWait,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
+)
+from history.entry_values import (
+    MemberRemoval,
+    MemberWait,
 )
 from history.lag.model import Reading
 from history.lag.window import LagWindow
