@@ -149,3 +149,17 @@ class RegularExpressionResolvedEntry(Struct, frozen=True):
     pattern: str = ""
     topics: tuple[str, ...] = ()
     topics_left_out: int = 0
+
+
+ConsumerEntry = (
+    GroupConvertedEntry
+    | ConsumerMemberUpdatedEntry
+    | StaticMemberLeftEntry
+    | GroupEpochBumpedEntry
+    | TargetAssignmentUpdatedEntry
+    | TargetAssignmentRefusedEntry
+    | RevocationRequestedEntry
+    | RevocationEndedEntry
+    | PartitionsAssignedEntry
+    | RegularExpressionResolvedEntry
+)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.consumer_entries import (
+    ConsumerEntry,
     ConsumerMemberUpdatedEntry,
     GroupConvertedEntry,
     GroupEpochBumpedEntry,
@@ -387,16 +388,7 @@ HistoryEntry = (
     | OffsetsMovedEntry
     | VerdictBegunEntry
     | VerdictEndedEntry
-    | GroupConvertedEntry
-    | ConsumerMemberUpdatedEntry
-    | StaticMemberLeftEntry
-    | GroupEpochBumpedEntry
-    | TargetAssignmentUpdatedEntry
-    | TargetAssignmentRefusedEntry
-    | RevocationRequestedEntry
-    | RevocationEndedEntry
-    | PartitionsAssignedEntry
-    | RegularExpressionResolvedEntry
+    | ConsumerEntry
 )
 
 ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {

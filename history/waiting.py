@@ -19,6 +19,9 @@ class WaitReason(StrEnum):
     ASSIGNMENT = "assignment"  # the leader's SyncGroup
     DISK = "disk"  # the leader's assignment is being stored
     SYNCS = "syncs"  # SyncGroup of those that have not fetched their assignment
+    TARGET = "target"  # consumer groups: the target assignment of the group epoch
+    REVOCATIONS = "revocations"  # consumer groups: members that are to give partitions back
+    RECONCILIATION = "reconciliation"  # consumer groups: members that are not at the target yet
 
 
 class AwaitedMember(Struct, frozen=True):

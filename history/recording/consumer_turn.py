@@ -5,7 +5,7 @@ it is then: this is the group before the turn, with what the events so far have 
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.events import (
@@ -28,6 +28,16 @@ from coordinator.member_identity import MemberIdentity
 from protocol.names import GroupId, GroupState, MemberId, TopicId
 
 PartitionId = tuple[TopicId, int]
+
+_FIELDS: Final = (
+    "subscribed_topic_names",
+    "subscribed_topic_regex",
+    "server_assignor",
+    "rebalance_timeout_ms",
+    "rack_id",
+    "client_id",
+    "client_host",
+)
 
 
 class TurnMember(NamedTuple):
@@ -159,3 +169,13 @@ def owned_partitions(current: CurrentAssignment) -> set[PartitionId]:
 
 def count_partitions_of(owned: Mapping[TopicId, Collection[int]]) -> int:
     return sum(map(len, owned.values()))
+
+
+def changed_fields(
+    before: ConsumerMemberMetadata, after: ConsumerMemberMetadata
+) -> tuple[str, ...]:
+    """What a member says otherwise than before."""
+    changed = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
+    if before.classic != after.classic:
+        changed.append("protocol" if None in (before.classic, after.classic) else "classic")
+    return tuple(changed)

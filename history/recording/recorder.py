@@ -74,7 +74,9 @@ from history.recording.attribution import (
     removal_of,
 )
 from history.recording.changed_topics import ChangedTopics
-from history.recording.consumer_recorder import ConsumerRecorder, ConsumerTurnRecorder
+from history.recording.consumer_recorder import ConsumerRecorder
+from history.recording.consumer_state import ConsumerRecordingState
+from history.recording.consumer_turn_recorder import ConsumerTurnRecorder
 from history.recording.direct_entries import WAITING_FOR_MAX, direct_entry
 from history.recording.downtime import Downtime
 from history.recording.member_changes import (
@@ -94,7 +96,7 @@ from history.recording.rebalance_tracker import (
 from history.recording.steady_commits import SteadyCommits
 from history.repeats import Repeats
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import NO_GENERATION, GroupId, GroupState, MemberId
+from protocol.names import NO_GENERATION, GroupId, GroupState, MemberId, TopicId, TopicName
 from seams.now import Now
 
 _ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent
@@ -146,7 +148,9 @@ class HistoryRecorder:
         self._topics = ChangedTopics()
         self._changes = MemberChanges()
         self._rebalances = RebalanceTracker(index, limits, self._topics)
-        self.consumers = ConsumerRecorder(index, limits, self._topics.numbers)
+        self.consumers = ConsumerRecorder(
+            ConsumerRecordingState(index, limits, self._topics.numbers)
+        )
 
     # ------------------------------------------------------------ turns
 
@@ -204,7 +208,8 @@ class HistoryRecorder:
         now: Now,
     ) -> Iterator[HistoryEntry]:
         """A rebalance that runs ends with the type: the next one is of the new type."""
-        generation, members = NO_GENERATION, 0
+        generation: int = NO_GENERATION
+        members = 0
         if classic is not None:
             yield from self._rebalances.overtaken(event.group_id, now)
             generation, members = classic.generation_id, len(classic.members)
@@ -234,7 +239,7 @@ class HistoryRecorder:
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case GroupDeleted():
                 self._rebalances.forget(event.group_id)
-                self.consumers.reconciliations.forget(event.group_id)
+                self.consumers.state.reconciliations.forget(event.group_id)
                 self._topics.forget(event.group_id)
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case PendingMemberRemoved():
@@ -296,10 +301,11 @@ class HistoryRecorder:
     def loaded(self, loaded_group: AnyGroupView, now: Now) -> list[HistoryEntry]:
         """The entries of a group that this process serves from now on."""
         group = as_classic(loaded_group)
-        if group is None:
-            recorded = self.consumers.loaded(loaded_group, self.downtime, now)
-        else:
+        if group is not None:
             recorded = self._classic_loaded(group, now)
+        else:
+            consumers = cast("ConsumerGroupView", loaded_group)
+            recorded = self.consumers.loaded(consumers, self.downtime, now)
         for entry in recorded:
             self._index.apply(entry)
         return recorded
@@ -357,7 +363,7 @@ class HistoryRecorder:
     def clear(self) -> None:
         """Forget the running rebalances; topic changes stay known."""
         self._rebalances.clear()
-        self.consumers.clear()
+        self.consumers.state.clear()
         self.steady.clear()
         self._topics.forget_groups()
         self._changes.clear()
@@ -366,11 +372,15 @@ class HistoryRecorder:
         """Topics were created, deleted, or got partitions: their consumers will notice."""
         self._topics.add(changes, now)
 
+    def name_topics(self, topic_name: Callable[[TopicId], TopicName | None]) -> None:
+        """Assignments of consumer groups have topic ids; entries have names."""
+        self.consumers.state.topic_name = topic_name
+
     # ------------------------------------------------------------ running rebalances
 
     def unowned_seconds(self, group_id: str, now: Now) -> float | None:
         """Partition-seconds without an owner so far, in the running rebalance."""
-        reconciliation = self.consumers.reconciliations.running(group_id)
+        reconciliation = self.consumers.state.reconciliations.running(group_id)
         if reconciliation is not None:
             return round(reconciliation.unowned_ms_until(now.mono_ms) / 1000, 3)
         running = self._rebalances.running(group_id)
@@ -382,7 +392,7 @@ class HistoryRecorder:
     def began_ms(self, group_id: str) -> int | None:
         """Since when the rebalance runs, on the monotonic clock."""
         running = self._rebalances.running(group_id) or (
-            self.consumers.reconciliations.running(group_id)
+            self.consumers.state.reconciliations.running(group_id)
         )
         return None if running is None else running.began_ms
 

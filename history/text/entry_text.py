@@ -8,6 +8,18 @@ from typing import Final, TypeVar, assert_never
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Removal
+from history.consumer_entries import (
+    ConsumerMemberUpdatedEntry,
+    GroupConvertedEntry,
+    GroupEpochBumpedEntry,
+    PartitionsAssignedEntry,
+    RegularExpressionResolvedEntry,
+    RevocationEndedEntry,
+    RevocationRequestedEntry,
+    StaticMemberLeftEntry,
+    TargetAssignmentRefusedEntry,
+    TargetAssignmentUpdatedEntry,
+)
 from history.entries import (
     AssignmentReceivedEntry,
     AssignmentRefusedEntry,
@@ -38,10 +50,12 @@ from history.entry_values import (
     PartitionMove,
     RequestClient,
 )
+from history.text.consumer_text import format_consumer_entry, format_subscription
 from history.text.rebalance_json import replace_epoch_times
 from history.text.rebalance_text import (
     NAMED_MAX,
     format_member,
+    format_number,
     format_rebalance,
     format_topic_change,
     shorten_id,
@@ -108,6 +122,19 @@ def format_entry(entry: HistoryEntry) -> str:
             return _verdict(entry)
         case VerdictEndedEntry():
             return _verdict_ended(entry)
+        case (
+            GroupConvertedEntry()
+            | ConsumerMemberUpdatedEntry()
+            | StaticMemberLeftEntry()
+            | GroupEpochBumpedEntry()
+            | TargetAssignmentUpdatedEntry()
+            | TargetAssignmentRefusedEntry()
+            | RevocationRequestedEntry()
+            | RevocationEndedEntry()
+            | PartitionsAssignedEntry()
+            | RegularExpressionResolvedEntry()
+        ):
+            return format_consumer_entry(entry)
         case _:
             assert_never(entry)
 
@@ -152,9 +179,10 @@ def _loaded(event: GroupLoadedEntry) -> str:
         most = "at most " if event.stopped == "killed" else ""
         away = f", away for {most}{duration(event.away_ms)}"
     cut_off = "; a rebalance was cut off" if event.interrupted else ""
+    number = f"{format_number(event.group_type)} {event.generation}"
     return (
-        f"the daemon loaded it{how.get(event.stopped, '')}{away}: {event.state}, generation "
-        f"{event.generation}, {_count(event.members, 'member')}{cut_off}"
+        f"the daemon loaded it{how.get(event.stopped, '')}{away}: {event.state}, {number}, "
+        f"{_count(event.members, 'member')}{cut_off}"
     )
 
 
@@ -163,6 +191,13 @@ def _deleted(event: GroupDeletedEntry) -> str:
 
 
 def _joined(event: MemberAddedEntry) -> str:
+    if event.group_type:
+        subscribed = format_subscription(event.topics, event.topics_left_out, event.topic_regex)
+        protocol = " with the classic protocol" if event.protocol == "classic" else ""
+        return (
+            f"{_name(event.member)}{protocol} in epoch {event.generation}; subscribed to "
+            f"{subscribed}; rebalance timeout {duration(event.rebalance_timeout_ms)}"
+        )
     return (
         f"{_name(event.member)} in generation {event.generation}; session.timeout.ms "
         f"{duration(event.session_timeout_ms)}, rebalance timeout "
@@ -180,7 +215,8 @@ def _removal(removal: MemberRemoval) -> str:
 def _removed(event: MembersRemovedEntry) -> str:
     client = _by(event.client) if event.cause is Removal.OPERATOR else ""
     named = _first(event.members, _removal, event.members_left_out)
-    return f"{_REMOVALS[event.cause]}{client} in generation {event.generation}: {named}"
+    number = format_number(event.group_type)
+    return f"{_REMOVALS[event.cause]}{client} in {number} {event.generation}: {named}"
 
 
 def _replaced(event: StaticMemberReplacedEntry) -> str:
@@ -191,6 +227,12 @@ def _replaced(event: StaticMemberReplacedEntry) -> str:
 
 
 def _fenced(event: MemberFencedEntry) -> str:
+    if event.error:
+        known = "" if event.member_epoch is None else f"; the member's is {event.member_epoch}"
+        return (
+            f"{event.request} of {shorten_id(event.member_id)} with epoch {event.received_epoch} "
+            f"refused with {event.error}{known}"
+        )
     return (
         f"{event.request} of {shorten_id(event.member_id)} refused: "
         f"{shorten_id(event.current_member_id)} has the instance id {event.group_instance_id}"
@@ -214,7 +256,7 @@ def _began(event: RebalanceBegunEntry) -> str:
     waiting = f"; waits for {_count(waits, 'member')}" if waits else ""
     note = f"; {event.note}" if event.note else ""
     return (
-        f"{event.cause}{trigger} in generation {event.generation}{waiting}"
+        f"{event.cause}{trigger} in {format_number(event.group_type)} {event.generation}{waiting}"
         f"{note}{_reason(event.client_reason)}"
     )
 
@@ -263,7 +305,7 @@ def _refused(event: AssignmentRefusedEntry) -> str:
 
 
 def _emptied(event: GroupEmptiedEntry) -> str:
-    return f"generation {event.generation}"
+    return f"{format_number(event.group_type)} {event.generation}"
 
 
 def _ended(event: RebalanceEndedEntry) -> str:

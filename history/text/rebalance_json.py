@@ -5,6 +5,7 @@ ones may be added at the end.
 """
 
 import re
+from typing import Final
 
 from coordinator.member_identity import MemberIdentity
 from history.entries import Rebalance
@@ -13,6 +14,10 @@ from seams.text import instant
 
 _EPOCH_MS = re.compile(r"(?<![0-9.\-])1[0-9]{12}(?![0-9.])")
 """From 2001 to 2033."""
+
+
+REACHED_MAX: Final = 20
+"""Members of a consumer group that are listed, those that reached the target last first."""
 
 
 def rebalance_json(rebalance: Rebalance) -> dict[str, object]:
@@ -41,6 +46,13 @@ def rebalance_json(rebalance: Rebalance) -> dict[str, object]:
         "protocol_type": rebalance.protocol_type or None,
         "away_ms": rebalance.away_ms,
         "stopped": rebalance.stopped or None,
+        "group_type": rebalance.group_type or "classic",
+        "assignor": rebalance.assignor or None,
+        "reached_target": [
+            {**_member(joined.member), "delay_ms": joined.join_delay_ms}
+            for joined in rebalance.joined[:REACHED_MAX]
+            if rebalance.group_type
+        ],
     }
 
 
@@ -71,4 +83,6 @@ def _wait(wait: MemberWait) -> dict[str, object]:
         "client_id": wait.member.client_id,
         "join_delay_ms": wait.join_delay_ms,
         "how_it_ended": str(wait.end),
+        "waited_ms": wait.waited_ms,
+        "partitions": wait.partitions,
     }

@@ -39,10 +39,20 @@ _TRIGGERED: Final[dict[Cause, str]] = {
     Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {name}",
     Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {name} had to join anew",
     Cause.OPERATOR: "an operator ({client}) removed {member}",
+    Cause.REGULAR_EXPRESSION_CHANGED: "{name} subscribes with a regular expression that matches "
+    "other topics now",
+    Cause.GROUP_CONVERTED: "the group got another type with {name}",
+}
+_TRIGGERED_IN_CONSUMER_GROUPS: Final[dict[Cause, str]] = {
+    Cause.REBALANCE_TIMEOUT: "{name} did not give its partitions back before its rebalance "
+    "timeout, and was removed",
+    Cause.PARTITIONS_CHANGED: "{topics}",
 }
 _UNTRIGGERED: Final[dict[Cause, str]] = {
     Cause.COORDINATOR_MOVED: "this daemon loaded the group: it had started, or reopened its logs",
     Cause.PARTITIONS_CHANGED: "{topics}",
+    Cause.REGULAR_EXPRESSION_CHANGED: "a subscribed regular expression matches other topics now",
+    Cause.GROUP_CONVERTED: "the group got another type",
 }
 _RESTARTED: Final[dict[str, str]] = {
     "killed": "the daemon restarted after it was killed or had crashed",
@@ -72,13 +82,28 @@ _WAITS: Final[dict[WaitEnd, str]] = {
     WaitEnd.REPLACED: "{name} was replaced by another process after {delay}",
     WaitEnd.ABSENT: "the static member {name} did not come, and stays a member",
     WaitEnd.INTERRUPTED: "{name} had not rejoined when it ended",
+    WaitEnd.REVOKED: "{name} gave them back after {delay}",
 }
+_REVOCATIONS: Final[dict[WaitEnd, str]] = {
+    WaitEnd.WAITING: "{name} has not given back {what} yet",
+    WaitEnd.REVOKED: "{name} gave back {what} after {delay}",
+    WaitEnd.LEFT: "{name} left with {what}",
+    WaitEnd.EXPIRED: "the session of {name} expired with {what}",
+    WaitEnd.DROPPED: "{name} was removed at its rebalance timeout with {what}",
+    WaitEnd.REPLACED: "{name} was replaced with {what}",
+    WaitEnd.INTERRUPTED: "{name} had not given back {what} when it ended",
+}
+"""Members of a consumer group that were to give partitions back."""
+
 _WAITING: Final[dict[WaitReason, str]] = {
     WaitReason.JOINS: "waits for {count} to rejoin",
     WaitReason.MORE_MEMBERS: "waits for more members to come (group.initial.rebalance.delay.ms)",
     WaitReason.ASSIGNMENT: "waits for the assignment of the leader",
     WaitReason.DISK: "waits for the disk to have the assignment",
     WaitReason.SYNCS: "waits for {count} to fetch their assignment",
+    WaitReason.TARGET: "waits for a target assignment",
+    WaitReason.REVOCATIONS: "waits for {count} to give partitions back",
+    WaitReason.RECONCILIATION: "waits for {count} to reach the target assignment",
 }
 _ENDINGS: Final[dict[WaitReason, str]] = {
     WaitReason.JOINS: "It ends when all of them have rejoined, left or expired; then, at "
@@ -90,6 +115,13 @@ _ENDINGS: Final[dict[WaitReason, str]] = {
     WaitReason.DISK: "It ends when the write is durable.",
     WaitReason.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup; then, at "
     "the latest, they are removed and the others rebalance.",
+    WaitReason.TARGET: "It is computed with the next heartbeat of a member, at the earliest "
+    "group.consumer.assignment.interval.ms after the last one.",
+    WaitReason.REVOCATIONS: "Each confirms with a heartbeat, after its rebalance listener has "
+    "returned; at its rebalance timeout (max.poll.interval.ms) it is removed.",
+    WaitReason.RECONCILIATION: "Each member learns of its target with its next heartbeat "
+    "(group.consumer.heartbeat.interval.ms); one that stays silent is removed when its session "
+    "expires.",
 }
 
 
@@ -104,6 +136,7 @@ def format_rebalance(rebalance: Rebalance) -> list[str]:
     lines += _also(rebalance)
     if rebalance.waited_for:
         lines.append(f"  Waited for {_members(len(rebalance.waited_for))}: {_waits(rebalance)}.")
+    lines += _reached(rebalance)
     lines += _cost(rebalance)
     lines += _assigned(rebalance)
     return lines
@@ -131,12 +164,13 @@ def format_wait(waiting: GroupWait, now_ms: int) -> list[str]:
 
 def _headline(rebalance: Rebalance) -> str:
     before, after = rebalance.generation_before, rebalance.generation_after
+    number = format_number(rebalance.group_type)
     if after is None:
-        change = f"generation {before} -> ?"
+        change = f"{number} {before} -> ?"
     elif after == before:
-        change = f"generation {after} stays"
+        change = f"{number} {after} stays"
     else:
-        change = f"generation {before} -> {after}"
+        change = f"{number} {before} -> {after}"
     took = duration(rebalance.duration_ms or 0)
     end = End.STABLE if _only_syncs_are_missing(rebalance) else rebalance.end
     members = f"members {rebalance.members_before}"
@@ -144,6 +178,11 @@ def _headline(rebalance: Rebalance) -> str:
         members += f" -> {rebalance.members_after}"
     ended = _ENDS[end].format(took=took)
     return f"{instant(rebalance.began_at_ms)}  {change}, {members}, {ended}"
+
+
+def format_number(group_type: str) -> str:
+    """What counts the rebalances of a group of this type."""
+    return "epoch" if group_type else "generation"
 
 
 def _only_syncs_are_missing(rebalance: Rebalance) -> bool:
@@ -164,7 +203,13 @@ def _cause(rebalance: Rebalance) -> str:
     if rebalance.with_trigger and trigger is not None and cause in _TOGETHER:
         names = _names([trigger, *rebalance.with_trigger])
         return _capital(_TOGETHER[cause].format(name=names, heard=_heard(rebalance)), names)
-    text = _sentence(cause, trigger, _heard(rebalance), _topics(rebalance.topics))
+    text = _sentence(
+        cause,
+        trigger,
+        _heard(rebalance),
+        _topics(rebalance.topics),
+        of_consumers=bool(rebalance.group_type),
+    )
     if rebalance.with_trigger:
         text += f"; together with {_names(rebalance.with_trigger)}"
     return text
@@ -218,6 +263,8 @@ def _sentence(
     trigger: MemberIdentity | None,
     heard: str = "no heartbeat came in time",
     topics: str = "",
+    *,
+    of_consumers: bool = False,
 ) -> str:
     topics = topics or _topics(())
     if trigger is None:
@@ -230,7 +277,8 @@ def _sentence(
     host = trigger.client_host.lstrip("/") or "unknown"
     client = f"client {trigger.client_id or 'unknown'} at {host}"
     name, member = format_member(trigger), trigger.group_instance_id or trigger.member_id
-    text = _TRIGGERED[cause].format(
+    template = _TRIGGERED_IN_CONSUMER_GROUPS.get(cause) if of_consumers else None
+    text = (template or _TRIGGERED[cause]).format(
         name=name, client=client, member=member, heard=heard, topics=topics
     )
     return _capital(text, name)
@@ -257,7 +305,9 @@ def _also(rebalance: Rebalance) -> Iterable[str]:
 
 def _waits(rebalance: Rebalance) -> str:
     """Those that delayed the rebalance come first."""
-    order = sorted(rebalance.waited_for, key=_delay_order)
+    order: Sequence[MemberWait] = rebalance.waited_for
+    if not rebalance.group_type:
+        order = sorted(order, key=_delay_order)
     shown = "; ".join(_wait(wait) for wait in order[:NAMED_MAX])
     more = len(order) - NAMED_MAX + rebalance.waited_for_left_out
     return f"{shown}; and {more} more" if more > 0 else shown
@@ -268,8 +318,27 @@ def _delay_order(wait: MemberWait) -> tuple[bool, int]:
 
 
 def _wait(wait: MemberWait) -> str:
+    if wait.partitions is not None:
+        partitions = "1 partition" if wait.partitions == 1 else f"{wait.partitions} partitions"
+        waited = "an unknown time" if wait.waited_ms is None else duration(wait.waited_ms)
+        return _REVOCATIONS.get(wait.end, _WAITS[wait.end]).format(
+            name=format_member(wait.member), what=partitions, delay=waited
+        )
     delay = "an unknown time" if wait.join_delay_ms is None else duration(wait.join_delay_ms)
     return _WAITS[wait.end].format(name=format_member(wait.member), delay=delay)
+
+
+def _reached(rebalance: Rebalance) -> Iterable[str]:
+    """Which members of a consumer group reached the target assignment last."""
+    if not rebalance.group_type or not rebalance.joined:
+        return
+    slowest = [
+        f"{format_member(joined.member)} after {duration(joined.join_delay_ms)}"
+        for joined in rebalance.joined[:NAMED_MAX]
+    ]
+    total = len(rebalance.joined) + rebalance.joined_left_out
+    by = f" (assignor {rebalance.assignor})" if rebalance.assignor else ""
+    yield f"  Reached the target assignment{by}: {first_of(slowest, NAMED_MAX, total)}."
 
 
 def _cost(rebalance: Rebalance) -> Iterable[str]:

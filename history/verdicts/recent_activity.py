@@ -11,6 +11,18 @@ from typing import Final, NamedTuple, assert_never
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
+from history.consumer_entries import (
+    ConsumerMemberUpdatedEntry,
+    GroupConvertedEntry,
+    GroupEpochBumpedEntry,
+    PartitionsAssignedEntry,
+    RegularExpressionResolvedEntry,
+    RevocationEndedEntry,
+    RevocationRequestedEntry,
+    StaticMemberLeftEntry,
+    TargetAssignmentRefusedEntry,
+    TargetAssignmentUpdatedEntry,
+)
 from history.entries import (
     AssignmentReceivedEntry,
     AssignmentRefusedEntry,
@@ -123,6 +135,8 @@ class RecentActivity:
         """Add an entry of the group's history; called in their order."""
         self.changed_at_ms = event.at_ms
         match event:  # first the four of every rebalance: each case costs six bytecodes
+            case RebalanceBegunEntry(group_type="consumer"):
+                pass  # its first epoch counts
             case RebalanceBegunEntry():
                 deadline_ms = event.at_ms + event.timeout_ms
                 begun = BegunRebalance(event.at_ms, event.cause, event.trigger, deadline_ms)
@@ -132,6 +146,12 @@ class RecentActivity:
                 self.last, self.last_ended_at_ms = event.rebalance, event.at_ms
             case GenerationBegunEntry() | AssignmentReceivedEntry():
                 pass  # no detector uses them
+            case GroupEpochBumpedEntry():
+                cause = event.causes[0] if event.causes else Cause.SUBSCRIPTION_CHANGED
+                trigger = event.triggers[0] if event.triggers else None
+                begun = BegunRebalance(event.at_ms, cause, trigger, event.at_ms)
+                self.rebalances.append(begun)
+                self.without_progress.append(begun)
             case MemberAddedEntry():
                 self._joined(event.member, event.at_ms, window_ms)
             case StaticMemberReplacedEntry():
@@ -144,7 +164,16 @@ class RecentActivity:
             case GroupEmptiedEntry():
                 self.mixed_since.clear()
             case (
-                GroupCreatedEntry()
+                GroupConvertedEntry()
+                | ConsumerMemberUpdatedEntry()
+                | StaticMemberLeftEntry()
+                | TargetAssignmentUpdatedEntry()
+                | TargetAssignmentRefusedEntry()
+                | RevocationRequestedEntry()
+                | RevocationEndedEntry()
+                | PartitionsAssignedEntry()
+                | RegularExpressionResolvedEntry()
+                | GroupCreatedEntry()
                 | GroupLoadedEntry()
                 | GroupDeletedEntry()
                 | MemberFencedEntry()

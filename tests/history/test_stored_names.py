@@ -19,10 +19,11 @@ WORDS = {
     "cause": (
         "member_joined member_left session_expired rebalance_timeout sync_timeout "
         "subscription_changed leader_rejoined assignment_not_stored partitions_changed "
-        "static_member_replaced coordinator_moved operator"
+        "static_member_replaced coordinator_moved operator regular_expression_changed "
+        "group_converted"
     ),
     "end": "running stable empty overtaken interrupted kept",
-    "wait_end": "waiting rejoined left expired dropped replaced absent interrupted",
+    "wait_end": "waiting rejoined left expired dropped replaced absent interrupted revoked",
     "removal": (
         "left operator session_expired new_member_timed_out rebalance_timeout sync_timeout "
         "group_full"
@@ -33,11 +34,18 @@ WORDS = {
 NESTED = {
     "member": "member_id:str group_instance_id:str? client_id:str host:str",
     "asker": "client_id:str host:str",
-    "wait": "who:member join_delay_ms:int? end:wait_end",
+    "wait": (
+        "who:member join_delay_ms:int? end:wait_end asked_at_ms:int? waited_ms:int? partitions:int?"
+    ),
     "joined": "who:member join_delay_ms:int",
-    "gone": "who:member reason:str? silent_ms:int? session_timeout_ms:int?",
+    "gone": (
+        "who:member reason:str? silent_ms:int? session_timeout_ms:int? member_epoch:int? "
+        "partitions:int?"
+    ),
     "also": "cause:cause who:member? at_ms:int",
     "move": "topic:str partition:int from_member:str to_member:str",
+    "owned": "topic:str partitions:int[]",
+    "handover": "topic:str partition:int from_member:str unowned_ms:int?",
     "topic": "topic:str before:int? now:int?",
     "held": "who:member active:int standby:int",
     "change": "topic:str partition:int old:int? new:int?",
@@ -48,32 +56,34 @@ NESTED = {
         "members_before:int members_after:int? partitions_moved:int? "
         "unowned_partition_seconds:float? with_trigger:member[] replaced:member? note:str "
         "silent_ms:int? session_timeout_ms:int? topics:topic[] moves:move[] held:held[] "
-        "described:str away_ms:int? stopped:str protocol_type:str"
+        "described:str away_ms:int? stopped:str protocol_type:str group_type:str assignor:str"
     ),
 }
 
 STORED = {
-    "group_created": "group_id:str at_ms:int simple:bool",
+    "group_created": "group_id:str at_ms:int simple:bool group_type:str",
     "group_loaded": (
         "group_id:str at_ms:int generation:int state:str members:int interrupted:bool "
-        "away_ms:int? stopped:str protocol_type:str"
+        "away_ms:int? stopped:str protocol_type:str group_type:str"
     ),
     "group_deleted": "group_id:str at_ms:int expired:bool asker:asker?",
     "member_joined": (
         "group_id:str at_ms:int who:member entrance:str generation:int reason:str "
-        "session_timeout_ms:int rebalance_timeout_ms:int"
+        "session_timeout_ms:int rebalance_timeout_ms:int group_type:str protocol:str topics:str[] "
+        "topics_left_out:int topic_regex:str assignor:str"
     ),
     "members_removed": (
         "group_id:str at_ms:int cause:removal generation:int members:gone[] members_left_out:int "
-        "asker:asker?"
+        "asker:asker? group_type:str"
     ),
     "static_member_replaced": (
         "group_id:str at_ms:int who:member old_member_id:str generation:int members:int "
-        "settled:bool reason:str replaced:member? silent_ms:int? partitions:int?"
+        "settled:bool reason:str replaced:member? silent_ms:int? partitions:int? "
+        "group_type:str"
     ),
     "member_fenced": (
         "group_id:str at_ms:int member_id:str group_instance_id:str current_member_id:str "
-        "request:str"
+        "request:str error:str received_epoch:int? member_epoch:int?"
     ),
     "member_lapsed": "group_id:str at_ms:int who:member generation:int session_timeout_ms:int",
     "lapse_forgiven": "group_id:str at_ms:int who:member generation:int late_by_ms:int",
@@ -81,7 +91,8 @@ STORED = {
         "group_id:str at_ms:int cause:cause began_by:cause? trigger:member? reason:str "
         "client_reason:str from_state:str generation:int members:int waiting_for:member[] "
         "waiting_for_left_out:int timeout_ms:int with_trigger:member[] replaced:member? note:str "
-        "silent_ms:int? session_timeout_ms:int? topics:topic[] protocol_type:str"
+        "silent_ms:int? session_timeout_ms:int? topics:topic[] protocol_type:str "
+        "group_type:str"
     ),
     "nobody_rejoined": "group_id:str at_ms:int waiting_for:member[] times:int?",
     "leader_changed": "group_id:str at_ms:int old:member new:member",
@@ -95,7 +106,7 @@ STORED = {
         "described:str"
     ),
     "assignment_refused": "group_id:str at_ms:int generation:int leader_id:str error:str",
-    "group_emptied": "group_id:str at_ms:int generation:int",
+    "group_emptied": "group_id:str at_ms:int generation:int group_type:str",
     "rebalance_ended": "group_id:str at_ms:int rebalance:rebalance",
     "topics_changed": "group_id:str at_ms:int topics:str[] changes:topic[]",
     "offsets_moved": (
@@ -104,6 +115,40 @@ STORED = {
     ),
     "verdict_began": "group_id:str at_ms:int verdict:str subject:str summary:str remedy:str",
     "verdict_ended": "group_id:str at_ms:int verdict:str subject:str lasted_ms:int",
+    "group_converted": (
+        "group_id:str at_ms:int from_type:str to_type:str reason:str generation:int members:int"
+    ),
+    "member_updated": (
+        "group_id:str at_ms:int who:member generation:int changed:str[] topics:str[] "
+        "topics_left_out:int topic_regex:str assignor:str protocol:str"
+    ),
+    "static_member_left": (
+        "group_id:str at_ms:int who:member generation:int member_epoch:int partitions:int"
+    ),
+    "group_epoch_bumped": (
+        "group_id:str at_ms:int epoch:int causes:cause[] triggers:member[] triggers_left_out:int "
+        "topics:str[] topics_left_out:int members:int"
+    ),
+    "target_assignment_updated": (
+        "group_id:str at_ms:int epoch:int assignor:str took_ms:int members:int "
+        "partitions_moved:int? moves:move[] moves_left_out:int"
+    ),
+    "target_assignment_refused": ("group_id:str at_ms:int epoch:int assignor:str reason:str"),
+    "revocation_requested": (
+        "group_id:str at_ms:int who:member member_epoch:int target_epoch:int partitions:owned[] "
+        "partitions_left_out:int timeout_ms:int"
+    ),
+    "revocation_ended": (
+        "group_id:str at_ms:int who:member end:wait_end member_epoch:int partitions:int "
+        "waited_ms:int?"
+    ),
+    "partitions_assigned": (
+        "group_id:str at_ms:int who:member member_epoch:int target_epoch:int "
+        "handed_over:handover[] handed_over_left_out:int waits_for:int"
+    ),
+    "regular_expression_resolved": (
+        "group_id:str at_ms:int pattern:str topics:str[] topics_left_out:int"
+    ),
 }
 
 
@@ -158,6 +203,8 @@ def test_classes_are_named_after_the_coordinators_event_with_entry_at_the_end() 
     stems = {kind.__name__.removesuffix("Entry") for kind in ENTRY_TYPES.values()}
     # These have no event of the coordinator: a load, an end, offsets of several events, verdicts.
     own = {"GroupLoaded", "RebalanceEnded", "OffsetsMoved", "VerdictBegun", "VerdictEnded"}
+    # Of consumer groups: what CurrentAssignmentUpdated means for its member.
+    own |= {"StaticMemberLeft", "RevocationRequested", "RevocationEnded", "PartitionsAssigned"}
     assert stems - {kind.__name__ for kind in get_args(Event)} == own
 
 

@@ -101,6 +101,9 @@ def test_exactly_these_fields_are_shown() -> None:
         "protocol_type",
         "away_ms",
         "stopped",
+        "group_type",
+        "assignor",
+        "reached_target",
     ]
     assert rebalance_json(LONG)["trigger"] == {
         "member_id": "slow-1",
@@ -114,12 +117,16 @@ def test_exactly_these_fields_are_shown() -> None:
             "client_id": "fast",
             "join_delay_ms": 40,
             "how_it_ended": "rejoined",
+            "waited_ms": None,
+            "partitions": None,
         },
         {
             "member_id": "slow-1",
             "client_id": "slow",
             "join_delay_ms": None,
             "how_it_ended": "dropped",
+            "waited_ms": None,
+            "partitions": None,
         },
     ]
 
