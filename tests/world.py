@@ -6,13 +6,16 @@ all that is appended is stored at once; with `storing = False` the test says whe
 each step the groups and the purgatories check themselves.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from msgspec.structs import replace
 
 from coordinator.classic.group import ClassicGroup
+from coordinator.consumer.assignors.assignor import Assignor
+from coordinator.consumer.assignors.registry import assignors_of
+from coordinator.consumer.group import ConsumerGroup
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.history_sink import HistorySink
@@ -20,6 +23,12 @@ from coordinator.records import GROUP_METADATA, record_type
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
 from protocol.messages import Request, Response
+from protocol.messages.consumer_group_heartbeat import (
+    JOIN_EPOCH,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    HeartbeatTopicPartitions,
+)
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import (
     JoinGroupRequest,
@@ -118,6 +127,11 @@ class Asked:
         return self.response
 
     @property
+    def beaten(self) -> ConsumerGroupHeartbeatResponse:
+        assert isinstance(self.response, ConsumerGroupHeartbeatResponse)
+        return self.response
+
+    @property
     def error(self) -> ErrorCode:
         error_code = getattr(self.response, "error_code", None)
         assert isinstance(error_code, ErrorCode)
@@ -133,6 +147,7 @@ class Topics:
     def __init__(self) -> None:
         self.counts: dict[TopicName, int] = {TopicName("t"): 100}
         self.racks: tuple[str, ...] = ()
+        self.known: set[TopicName] = set(self.counts)  # also those that are gone
         self._seen: dict[TopicName, int] = {}
         self._version = 0
 
@@ -140,6 +155,7 @@ class Topics:
     def topics_version(self) -> int:
         if self._seen != self.counts:
             self._seen = dict(self.counts)
+            self.known.update(self.counts)
             self._version += 1
         return self._version
 
@@ -153,7 +169,11 @@ class Topics:
         return (self.racks,) * self.counts.get(name, 0)
 
     def topic_id(self, name: TopicName) -> TopicId | None:
-        return uuid5(NAMESPACE_OID, name) if name in self.counts else None
+        return self.id_of(name) if name in self.counts else None
+
+    def id_of(self, name: str) -> TopicId:
+        """The id that the topic has, had or would have."""
+        return uuid5(NAMESPACE_OID, name)
 
     def topic_name(self, topic_id: TopicId) -> TopicName | None:
         return next((name for name in self.counts if self.topic_id(name) == topic_id), None)
@@ -170,6 +190,7 @@ class World:
         self.topics = Topics()
         self.events: list[AnyEvent] = []
         self.storing = True
+        self.assignors: dict[str, Assignor] = assignors_of(self.settings.group_consumer_assignors)
         self.ids = 0
         self.logs: dict[int, MemoryLog] = {}
         self.tokens: list[Token] = []
@@ -184,6 +205,8 @@ class World:
         self.coordinator = GroupCoordinator(
             self.settings,
             new_member_id=self._new_member_id,
+            new_consumer_member_id=lambda: self._new_member_id("consumer"),
+            assignors=self.assignors,
             topics=self.topics,
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,
@@ -406,7 +429,65 @@ class World:
         )
         return self.ask(request, version=version)
 
+    def heartbeat_consumer(
+        self,
+        group_id: str = "g",
+        member_id: str = "m1",
+        epoch: int = 0,
+        *,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        topics: Sequence[str] | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+        owned: Mapping[str, Iterable[int]] | None = None,
+        rebalance_timeout_ms: int | None = None,
+        version: int = 1,
+        client_id: str | None = None,
+    ) -> Asked:
+        """ConsumerGroupHeartbeat; with epoch 0 what is not given is as a member of "t" says it.
+
+        `owned` are partitions by topic name. The client id is the member's id unless given.
+        """
+        if epoch == JOIN_EPOCH:
+            owned = {} if owned is None else owned
+            topics = ("t",) if topics is None and regex is None else topics
+            if rebalance_timeout_ms is None:
+                rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+        request = ConsumerGroupHeartbeatRequest(
+            GroupId(group_id),
+            MemberId(member_id),
+            epoch,
+            None if instance_id is None else GroupInstanceId(instance_id),
+            rack_id,
+            -1 if rebalance_timeout_ms is None else rebalance_timeout_ms,
+            None if topics is None else [TopicName(topic) for topic in topics],
+            regex,
+            assignor,
+            None if owned is None else self._topic_partitions(owned),
+        )
+        return self.ask(
+            request, version=version, client_id=member_id if client_id is None else client_id
+        )
+
+    def _topic_partitions(
+        self, owned: Mapping[str, Iterable[int]]
+    ) -> list[HeartbeatTopicPartitions]:
+        return [
+            HeartbeatTopicPartitions(self.topics.id_of(name), sorted(partitions))
+            for name, partitions in owned.items()
+        ]
+
     # ------------------------------------------------------------ given
+
+    def given_topics(self, **partitions: int) -> None:
+        """These topics, and no others; nobody is told."""
+        self.topics.counts = {TopicName(name): count for name, count in partitions.items()}
+
+    def consumer_group(self, group_id: str = "g") -> ConsumerGroup:
+        group = self.coordinator.group(GroupId(group_id))
+        assert isinstance(group, ConsumerGroup), f"there is no consumer group {group_id!r}"
+        return group
 
     def group(self, group_id: str = "g") -> ClassicGroup:
         group = self.coordinator.group(GroupId(group_id))
