@@ -13,6 +13,7 @@ from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.simulator.network import Network
 from tests.simulator.node import Node, Watcher
 from tests.simulator.sim import Sim
+from tests.world import Topics
 
 KINDS: Final = ("kill", "power", "torn", "sync", "write", "full", "slow", "freeze", "wall", "cut")
 
@@ -41,12 +42,18 @@ class Operator:
     """Starts the node, breaks it as the weather wants, and starts it again."""
 
     def __init__(
-        self, sim: Sim, network: Network, settings: GroupSettings, watcher: Watcher
+        self,
+        sim: Sim,
+        network: Network,
+        settings: GroupSettings,
+        watcher: Watcher,
+        topics: Topics | None = None,
     ) -> None:
         self.sim = sim
         self.network = network
         self.settings = settings
         self.watcher = watcher
+        self.topics = topics or Topics()  # of the data plane: a crash does not change them
         self.disk = SimulatedDisk()
         self.weather = Weather((), 0)
         self.healing = False
@@ -80,7 +87,13 @@ class Operator:
         self._starts_later = False
         self.incarnations += 1
         node = Node(
-            self.sim, self.network, self.disk, self.settings, self.watcher, self.incarnations
+            self.sim,
+            self.network,
+            self.disk,
+            self.settings,
+            self.watcher,
+            self.incarnations,
+            self.topics,
         )
         node.wall_shift_ms = self._wall_shift_ms
         node.cleaner.loses_power = lambda: "torn" in self.weather.kinds and not self.healing

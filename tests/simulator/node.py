@@ -13,6 +13,8 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
+from coordinator.consumer.assignors.registry import assignors_of
+
 from broker.background.snapshot_job import SnapshotAbandoned, take_snapshot
 from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
@@ -89,8 +91,10 @@ class Node:
         settings: GroupSettings,
         watcher: Watcher,
         incarnation: int,
+        topics: Topics,
     ) -> None:
         self.sim = sim
+        self.topics = topics
         self.disk = disk
         self.settings = settings
         self.incarnation = incarnation
@@ -144,11 +148,12 @@ class Node:
         self.coordinator = GroupCoordinator(
             self.settings,
             new_member_id=self._new_member_id,
-            topics=Topics(),
+            topics=self.topics,
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._sockets.reply,
             observe=partial(self.watcher.happened, self),
             history_sink=self.history,
+            assignors=assignors_of(self.settings.group_consumer_assignors),
         )
         for partition in range(self.settings.offsets_topic_num_partitions):
             self.logs.elect(partition)

@@ -1,0 +1,326 @@
+"""Checkers of consumer groups: the promises of KIP-848 that are kept in every simulated world.
+
+They hear of each request as it is handled, of each answer as it is sent and of each event, and look
+at the groups after each step. Of partitions they know what members were told and what members said:
+a partition that one member was given goes to another one only when the first has confirmed that it
+gave it back, or is not a member any more.
+"""
+
+from collections import defaultdict
+from typing import Final
+
+from coordinator.consumer.events import (
+    ConsumerMemberRemoved,
+    ConsumerRemovalCause,
+    ConsumerStaticMemberReplaced,
+    CurrentAssignmentUpdated,
+)
+from coordinator.consumer.group import ConsumerGroup
+from coordinator.consumer.member import ConsumerMemberState
+from coordinator.events import AnyEvent, GroupDeleted
+from protocol.messages import Response
+from protocol.messages.consumer_group_heartbeat import (
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.names import ErrorCode, GroupId, MemberId, TopicId
+from tests.simulator.consumer_clients import REBALANCE_MS, SESSION_MS, Owned, owned_of
+from tests.simulator.node import Node
+from tests.simulator.registers import NOTHING as NOTHING_COMMITTED
+from tests.simulator.registers import Registers
+from tests.simulator.sim import Broken
+from tests.simulator.sockets import Token
+
+REFUSED_FOR_GOOD: Final = frozenset(
+    {
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+Place = tuple[TopicId, int]
+
+
+class GroupOwners:
+    """Who was given each partition of a group, by what was answered and asked."""
+
+    def __init__(self) -> None:
+        self.holders: dict[Place, MemberId] = {}
+        self.told: dict[MemberId, Owned] = {}  # what the last answer with an assignment said
+
+    def give(self, member_id: MemberId, assigned: Owned) -> MemberId | None:
+        """An answer gives these; returns another member that still has one of them."""
+        self.told[member_id] = assigned
+        for place in assigned:
+            holder = self.holders.setdefault(place, member_id)
+            if holder != member_id:
+                return holder
+        return None
+
+    def confirm(self, member_id: MemberId, owned: Owned) -> None:
+        """The member says what it owns: it has given back what it was told to."""
+        keeps = owned | self.told.get(member_id, frozenset())
+        for place in [p for p, holder in self.holders.items() if holder == member_id]:
+            if place not in keeps:
+                del self.holders[place]
+
+    def drop(self, member_id: MemberId) -> None:
+        self.told.pop(member_id, None)
+        for place in [p for p, holder in self.holders.items() if holder == member_id]:
+            del self.holders[place]
+
+    def pass_on(self, old_id: MemberId, new_id: MemberId) -> None:
+        if old_id in self.told:
+            self.told[new_id] = self.told.pop(old_id)
+        for place, holder in self.holders.items():
+            if holder == old_id:
+                self.holders[place] = new_id
+
+
+class ConsumerCheckers:
+    """`Watcher` of a node whose groups are consumer groups."""
+
+    def __init__(self) -> None:
+        self.registers = Registers()
+        self.asked: dict[Token, None] = {}  # handled and not yet answered
+        self.answered_epochs: dict[GroupId, int] = {}  # the newest that a client heard of
+        self.answers_with_assignment = 0
+        self._owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
+        # What was given in each member epoch: an epoch has one target.
+        self._given: dict[tuple[GroupId, int], dict[Place, MemberId]] = defaultdict(dict)
+        self._successors: dict[MemberId, MemberId] = {}  # of static members
+        self._member_epochs: dict[MemberId, int] = {}
+        self._heard_ms: dict[MemberId, int] = {}
+        self._revoking_ms: dict[MemberId, int] = {}
+        self._in_memory: dict[GroupId, int] = {}
+        self._memory = (0, 0)
+        self._turn = 0
+
+    # ------------------------------------------------------------ what is asked
+
+    def handling(self, node: Node, token: Token) -> None:
+        self.asked[token] = None
+        token.handled_ms = node.sim.now_ms
+        token.handled_step = node.sim.steps
+        request = token.request
+        if isinstance(request, OffsetCommitRequest):
+            for topic in request.topics:
+                for partition in topic.partitions:
+                    key = (request.group_id, _register(topic.topic_id, partition.partition_index))
+                    self.registers.begin(key, partition.committed_offset, node.sim.steps)
+            token.claim_holds = self._may_commit(node, request)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            token.claim_holds = self._is_member(node, request)
+            if token.claim_holds and request.topic_partitions is not None:
+                owned = owned_of(request.topic_partitions)
+                self._owners[request.group_id].confirm(request.member_id, owned)
+
+    def _group(self, node: Node, group_id: GroupId) -> ConsumerGroup | None:
+        group = node.coordinator.group(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def _is_member(self, node: Node, request: ConsumerGroupHeartbeatRequest) -> bool:
+        """Whether the member is one, in an epoch that it may name."""
+        if node.coordinator.partition_for(request.group_id) in node.loading:
+            return True  # nobody can know
+        group = self._group(node, request.group_id)
+        member = None if group is None else group.members.get(request.member_id)
+        if request.member_epoch <= 0:
+            return True
+        return member is not None and request.member_epoch in (
+            member.current.member_epoch,
+            member.current.previous_member_epoch,
+        )
+
+    def _may_commit(self, node: Node, request: OffsetCommitRequest) -> bool:
+        if node.coordinator.partition_for(request.group_id) in node.loading:
+            return True
+        group = self._group(node, request.group_id)
+        member = None if group is None else group.members.get(request.member_id)
+        if member is None:
+            return False
+        current, epoch = member.current, request.generation_id_or_member_epoch
+        if epoch == current.member_epoch:
+            return True
+        owned = (current.assigned, current.pending_revocation)
+        return epoch < current.member_epoch and all(
+            any(
+                epoch >= part.get(topic.topic_id, {}).get(partition.partition_index, 1 << 31)
+                for part in owned
+            )
+            for topic in request.topics
+            for partition in topic.partitions
+        )
+
+    # ------------------------------------------------------------ what is answered
+
+    def replied(self, node: Node, token: Token, response: Response) -> None:
+        token.answers += 1
+        self._demand(token.answers == 1, f"answered twice: {token.request}")
+        self._demand(token.incarnation == node.incarnation, "answered by another process")
+        del self.asked[token]
+        match response:
+            case ConsumerGroupHeartbeatResponse() if response.error_code is ErrorCode.NONE:
+                self._heartbeat_answered(token, response)
+            case OffsetCommitResponse():
+                self._commit_answered(node, token, response)
+            case _:
+                return
+
+    def _heartbeat_answered(self, token: Token, response: ConsumerGroupHeartbeatResponse) -> None:
+        request = token.request
+        assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        group_id, member_id = request.group_id, request.member_id
+        self._demand(token.claim_holds, f"a claim that does not hold was accepted: {request}")
+        if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            self._member_epochs.pop(member_id, None)
+            return
+        self._heard_ms[member_id] = max(self._heard_ms.get(member_id, 0), token.handled_ms)
+        epoch = response.member_epoch
+        before = self._member_epochs.get(member_id, 0) if request.member_epoch else 0
+        self._demand(epoch >= before, f"{member_id} falls from epoch {before} to {epoch}")
+        self._member_epochs[member_id] = epoch
+        self.answered_epochs[group_id] = max(self.answered_epochs.get(group_id, 0), epoch)
+        if response.assignment is None:
+            return
+        self.answers_with_assignment += 1
+        assigned = owned_of(response.assignment.topic_partitions)
+        holder = self._owners[group_id].give(member_id, assigned)
+        self._demand(holder is None, f"{member_id} is given what {holder} still has: {assigned}")
+
+    def _commit_answered(self, node: Node, token: Token, response: OffsetCommitResponse) -> None:
+        request = token.request
+        assert isinstance(request, OffsetCommitRequest)
+        answers = {
+            (topic.topic_id, partition.partition_index): partition.error_code
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+        is_taken = False
+        for topic in request.topics:
+            for partition in topic.partitions:
+                place = (topic.topic_id, partition.partition_index)
+                key = (request.group_id, _register(*place))
+                error_code = answers[place]
+                if error_code is ErrorCode.NONE:
+                    is_taken = True
+                    value = partition.committed_offset
+                    self.registers.acknowledge(key, value, node.sim.steps)
+                elif error_code in REFUSED_FOR_GOOD:
+                    self.registers.refuse(key, partition.committed_offset)
+        if is_taken:
+            self._demand(token.claim_holds, f"a commit without a right to it: {request}")
+
+    # ------------------------------------------------------------ what happens
+
+    def happened(self, node: Node, event: AnyEvent) -> None:
+        now_ms = node.sim.now_ms
+        match event:
+            case CurrentAssignmentUpdated():
+                self._current_updated(event, now_ms)
+            case ConsumerMemberRemoved():
+                self._removed(event, now_ms)
+            case ConsumerStaticMemberReplaced():
+                old_id, new_id = event.old_member_id, event.member.member_id
+                self._owners[event.group_id].pass_on(old_id, new_id)
+                self._heard_ms[new_id] = now_ms
+            case GroupDeleted():
+                self._owners.pop(event.group_id, None)
+            case _:
+                return
+
+    def _current_updated(self, event: CurrentAssignmentUpdated, now_ms: int) -> None:
+        member_id = event.member_id
+        if event.current.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
+            self._revoking_ms.setdefault(member_id, now_ms)
+        else:
+            self._revoking_ms.pop(member_id, None)
+
+    def _removed(self, event: ConsumerMemberRemoved, now_ms: int) -> None:
+        """Nobody is removed before the time that it was promised."""
+        member_id = event.member.member_id
+        self._owners[event.group_id].drop(member_id)
+        match event.cause:
+            case ConsumerRemovalCause.SESSION_EXPIRED:
+                silent_ms = now_ms - self._heard_ms.get(member_id, 0)
+                self._demand(
+                    silent_ms >= SESSION_MS, f"{member_id} was removed after {silent_ms} ms"
+                )
+            case ConsumerRemovalCause.REBALANCE_TIMED_OUT:
+                waited_ms = now_ms - self._revoking_ms.get(member_id, 0)
+                self._demand(
+                    waited_ms >= REBALANCE_MS,
+                    f"waited only {waited_ms} ms for the partitions of {member_id}",
+                )
+            case _:
+                pass
+        self._revoking_ms.pop(member_id, None)
+
+    # ------------------------------------------------------------ what there is
+
+    def cleaning(self, node: Node, partition: int) -> None:
+        """A log is about to lose what newer records have replaced: nothing depends on that."""
+
+    def check_step(self, node: Node | None) -> None:
+        """After each step: one group at a time, all of them within a few steps."""
+        if node is None or not node.alive:
+            return
+        if node.memory != self._memory:
+            self._memory = node.memory
+            self._in_memory.clear()
+            self._revoking_ms.clear()  # a load begins the wait again
+            self.asked = {t: None for t in self.asked if t.incarnation == node.incarnation}
+        if node.loading:
+            return
+        groups = list(node.coordinator.groups())
+        if not groups:
+            return
+        self._turn += 1
+        self._check_group(groups[self._turn % len(groups)])
+        if self._turn % 8 == 0:
+            for purgatory in node.coordinator.purgatories():
+                purgatory.check()
+
+    def check_all(self, node: Node) -> None:
+        for group in node.coordinator.groups():
+            self._check_group(group)
+        for purgatory in node.coordinator.purgatories():
+            purgatory.check()
+        found = {
+            (group.group_id, _register(offset.topic_id, partition)): offset.committed_offset
+            for group in node.coordinator.groups()
+            for partitions in group.offsets.values()
+            for partition, offset in partitions.items()
+        }
+        for key, register in self.registers.items():
+            register.judge(found.get(key, NOTHING_COMMITTED))
+
+    def _check_group(self, group: object) -> None:
+        if not isinstance(group, ConsumerGroup):
+            return
+        group.check()
+        assert not group.lock.held
+        group_id = group.group_id
+        before = self._in_memory.get(group_id, self.answered_epochs.get(group_id, 0))
+        self._demand(group.epoch >= before, f"epoch {group.epoch} of {group_id} follows {before}")
+        self._in_memory[group_id] = group.epoch
+        for topic in group.offsets.values():
+            for partition, found in topic.items():
+                key = (group_id, _register(found.topic_id, partition))
+                self.registers.judge(key, found.committed_offset)
+
+    def _demand(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise Broken(otherwise)
+
+
+def _register(topic_id: TopicId, partition: int) -> int:
+    """A partition of a topic as a number, as the registers take it."""
+    return (topic_id.int << 16) + partition
