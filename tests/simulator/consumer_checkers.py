@@ -55,9 +55,15 @@ class GroupOwners:
         self.holders: dict[Place, MemberId] = {}
         self.told: dict[MemberId, Owned] = {}  # what the last answer with an assignment said
 
-    def give(self, member_id: MemberId, assigned: Owned) -> MemberId | None:
-        """An answer gives these; returns another member that still has one of them."""
+    def give(self, member_id: MemberId, assigned: Owned, said: Owned | None) -> MemberId | None:
+        """An answer gives these; returns another member that still has one of them.
+
+        `said` is what the member owned by the request that is answered: it had not begun with the
+        rest of what it was told before.
+        """
         self.told[member_id] = assigned
+        if said is not None:
+            self.confirm(member_id, said)
         for place in assigned:
             holder = self.holders.setdefault(place, member_id)
             if holder != member_id:
@@ -98,6 +104,7 @@ class ConsumerCheckers:
         self._successors: dict[MemberId, MemberId] = {}  # of static members
         self._member_epochs: dict[MemberId, int] = {}
         self._heard_ms: dict[MemberId, int] = {}
+        self._removed_step: dict[MemberId, int] = {}
         self._revoking_ms: dict[MemberId, int] = {}
         self._in_memory: dict[GroupId, int] = {}
         self._memory = (0, 0)
@@ -121,6 +128,9 @@ class ConsumerCheckers:
             if token.claim_holds and request.topic_partitions is not None:
                 owned = owned_of(request.topic_partitions)
                 self._owners[request.group_id].confirm(request.member_id, owned)
+            elif token.claim_holds and request.member_epoch == LEAVE_STATIC_EPOCH:
+                # It has closed: what it was to give back is free, the rest stays its own.
+                self._owners[request.group_id].confirm(request.member_id, frozenset())
 
     def _group(self, node: Node, group_id: GroupId) -> ConsumerGroup | None:
         group = node.coordinator.group(group_id)
@@ -191,8 +201,12 @@ class ConsumerCheckers:
         if response.assignment is None:
             return
         self.answers_with_assignment += 1
+        if token.handled_step < self._removed_step.get(member_id, 0):
+            return  # the answer is older than the end of its member
         assigned = owned_of(response.assignment.topic_partitions)
-        holder = self._owners[group_id].give(member_id, assigned)
+        owned = request.topic_partitions
+        said = None if owned is None else owned_of(owned)
+        holder = self._owners[group_id].give(member_id, assigned, said)
         self._demand(holder is None, f"{member_id} is given what {holder} still has: {assigned}")
 
     def _commit_answered(self, node: Node, token: Token, response: OffsetCommitResponse) -> None:
@@ -226,6 +240,7 @@ class ConsumerCheckers:
             case CurrentAssignmentUpdated():
                 self._current_updated(event, now_ms)
             case ConsumerMemberRemoved():
+                self._removed_step[event.member.member_id] = node.sim.steps
                 self._removed(event, now_ms)
             case ConsumerStaticMemberReplaced():
                 old_id, new_id = event.old_member_id, event.member.member_id

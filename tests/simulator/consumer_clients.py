@@ -42,6 +42,9 @@ LATER: Final = TopicName("orders-2")
 SUBSCRIPTIONS: Final = ((ORDERS,), (CLICKS,), (CLICKS, ORDERS), (ORDERS, LATER))
 PATTERNS: Final = ("orders.*", "c[a-z]+s", ".*")
 
+UNRELEASED_MAX: Final = 8
+"""So many answers in a row last longer than the session of a process that is gone."""
+
 Owned = frozenset[tuple[TopicId, int]]
 NOTHING: Final[Owned] = frozenset()
 
@@ -92,6 +95,7 @@ class Consumer(Client):
         self._regex: str | None = None
         self._last: ConsumerGroupHeartbeatRequest | None = None
         self._keeps_until_ms = 0
+        self._unreleased = 0  # answers in a row that say that another process has its instance id
         self._choose_subscription()
 
     def begin(self) -> None:
@@ -160,6 +164,7 @@ class Consumer(Client):
             return
         assert answer.error_code is ErrorCode.NONE, answer
         self._is_full = False
+        self._unreleased = 0
         self._reported = reported
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
@@ -243,6 +248,10 @@ class Consumer(Client):
                 self.wake(self.sim.around(50), self.heartbeat)
             case ErrorCode.UNRELEASED_INSTANCE_ID:
                 self._abandon()
+                self._unreleased += 1
+                if self._unreleased == UNRELEASED_MAX:
+                    self.sim.log_event(f"{self.name} gives up: its instance id is in use")
+                    self.vanish()
                 self.wake(self.sim.between(RETRY_MS, SESSION_MS), self.heartbeat)
             case ErrorCode.FENCED_INSTANCE_ID:
                 self.fenced = True  # another process has our place: a real client ends here
