@@ -110,6 +110,12 @@ golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its
 sim: install-test  ## replay a simulated world from its seed: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)
 
+consumer-sim: install-test  ## replay a simulated world of consumer groups: SEED=n [STEPS=m]
+	$(BIN)/python -m tests.simulator.consumer_run $(SEED) $(STEPS)
+
+long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
+	CONSUMER_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_consumer_groups.py
+
 docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
 	$(BIN)/python -m docs.make_group_states

@@ -87,6 +87,7 @@ class Consumer(Client):
         self.assigned: Owned | None = None  # what it was told to consume, as far as it knows
         self.fenced = False
         self.mischief = mischief
+        self.keeps = 0.1 if mischief else 0.0  # how often it gives back late
         self._topics = topics
         self._commits = commits
         self._reported: Owned | None = None  # what the last heartbeat that was answered had
@@ -189,7 +190,7 @@ class Consumer(Client):
 
     def _keeps(self, revoked: Owned) -> bool:
         """Its callback takes long; it heartbeats meanwhile."""
-        if self._keeps_until_ms == 0 and self.mischief and self.sim.happens(0.1):
+        if self._keeps_until_ms == 0 and self.sim.happens(self.keeps):
             self._keeps_until_ms = self.sim.now_ms + self.sim.between(100, 2 * REBALANCE_MS)
             self.sim.log_event(f"{self.name} keeps {len(revoked)} partitions")
         return self.sim.now_ms < self._keeps_until_ms
@@ -300,8 +301,15 @@ class Consumer(Client):
             case _:
                 stall_ms = self.sim.between(100, 2 * SESSION_MS)
                 self.sim.log_event(f"{self.name} stalls for {stall_ms} ms")
-                self.wake(stall_ms, self.heartbeat)
+                self.wake(stall_ms, self._wake_up)
         return True
+
+    def _wake_up(self) -> None:
+        """It goes on with what it did, and does not know what happened meanwhile."""
+        if self.owned and self.sim.happens(0.5):
+            self._commit(self.owned, self.heartbeat)
+        else:
+            self.heartbeat()
 
     def _leave(self) -> None:
         is_for_a_while = self.instance_id is not None and self.sim.happens(0.7)

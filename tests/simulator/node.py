@@ -13,13 +13,12 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from coordinator.consumer.assignors.registry import assignors_of
-
 from broker.background.snapshot_job import SnapshotAbandoned, take_snapshot
 from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
 from broker.partitions.loading import Tail
 from broker.partitions.offsets_logs import OffsetsLogs
+from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
