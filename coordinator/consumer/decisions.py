@@ -10,6 +10,8 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.expire_member import (
     decide_expire_consumer_session,
     decide_expire_rebalance,
+    decide_expire_rejoin,
+    decide_expire_sync,
 )
 from coordinator.consumer.decide.heartbeat import decide_heartbeat
 from coordinator.consumer.decide.refusal import group_not_found, refused_outcome
@@ -49,8 +51,10 @@ def decide_consumer(
             return decide_target_computed(group, command, now)
         case commands.TargetAssignmentFailed():
             return decide_target_failed(group, command, now)
-        case commands.ExpireClassicRejoin() | commands.ExpireClassicSync():
-            raise AssertionError(f"{type(command).__name__} is decided by migration/")
+        case commands.ExpireClassicRejoin():
+            return decide_expire_rejoin(group, command, now, context)
+        case commands.ExpireClassicSync():
+            return decide_expire_sync(group, command, now, context)
         case _:
             assert_never(command)
 

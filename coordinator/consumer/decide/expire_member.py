@@ -4,7 +4,12 @@ Kafka's counterpart: `scheduleConsumerGroupSessionTimeout`, `scheduleConsumerGro
 of `GroupMetadataManager`, and what they run.
 """
 
-from coordinator.consumer.commands import ExpireConsumerSession, ExpireRebalanceTimeout
+from coordinator.consumer.commands import (
+    ExpireClassicRejoin,
+    ExpireClassicSync,
+    ExpireConsumerSession,
+    ExpireRebalanceTimeout,
+)
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.remove_members import remove_members
 from coordinator.consumer.delayed import ConsumerSessionTimeout
@@ -42,6 +47,29 @@ def decide_expire_rebalance(
     if group is None or member is None or member.current.member_epoch != command.member_epoch:
         return Outcome()
     return _removed(group, member, ConsumerRemovalCause.REBALANCE_TIMED_OUT, now, context)
+
+
+def decide_expire_rejoin(
+    group: ConsumerGroupView | None,
+    command: ExpireClassicRejoin,
+    now: Now,
+    context: ConsumerContext,
+) -> Outcome:
+    """A member of the classic protocol was told to join again, and did not."""
+    member = _member(group, command.member_id)
+    if group is None or member is None or member.rejoin_deadline_ms is None:
+        return Outcome()
+    return _removed(group, member, ConsumerRemovalCause.CLASSIC_REJOIN_TIMED_OUT, now, context)
+
+
+def decide_expire_sync(
+    group: ConsumerGroupView | None, command: ExpireClassicSync, now: Now, context: ConsumerContext
+) -> Outcome:
+    """A member of the classic protocol joined, and did not sync."""
+    member = _member(group, command.member_id)
+    if group is None or member is None or member.sync_deadline_ms is None:
+        return Outcome()
+    return _removed(group, member, ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT, now, context)
 
 
 def _member(group: ConsumerGroupView | None, member_id: MemberId) -> ConsumerMemberView | None:
