@@ -38,6 +38,7 @@ from coordinator.decision_context import DecisionContext
 from coordinator.events import TypedEvent
 from coordinator.group import GroupType
 from coordinator.migration.decisions import decide_at_classic_group, decide_at_consumer_group
+from coordinator.migration.downgrade import downgrade_after_removal
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
 from protocol.names import ErrorCode, GroupId
@@ -80,7 +81,10 @@ def decide_turn(
     if isinstance(command, ConsumerCommand):
         if isinstance(group, ClassicGroup):
             return decide_at_classic_group(group, command, now, context.consumer)
-        return decide_consumer(group, command, now, context.consumer)
+        outcome = decide_consumer(group, command, now, context.consumer)
+        if group is None or not group.classic_member_count:
+            return outcome
+        return downgrade_after_removal(group, outcome, now, context.consumer)
     if isinstance(group, ConsumerGroup):
         return decide_at_consumer_group(group, command, now, context.consumer)
     return decide(group, command, now, context.settings, context.new_member_id)

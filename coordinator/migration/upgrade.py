@@ -1,0 +1,225 @@
+"""Upgrade: a classic group becomes a consumer group when a member joins with that protocol.
+
+A group without members converts freely. One with members converts if the policy allows it and all
+that its members said can be read; they stay members, in the epoch of their generation, and go on
+with the classic protocol. The heartbeat is then decided as at any consumer group: its records and
+those of the conversion are one batch, and if it is refused nothing is converted. Parked joins and
+syncs are answered REBALANCE_IN_PROGRESS.
+Kafka's counterpart: `GroupMetadataManager.validateOnlineUpgrade` and `convertToConsumerGroup`,
+`ConsumerGroup.fromClassicGroup`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.classic.commands import RemoveLapsed
+from coordinator.classic.decide.join_answers import refuse_join
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
+from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed
+from coordinator.consumer.commands import ConsumerHeartbeat
+from coordinator.consumer.context import ConsumerContext
+from coordinator.consumer.decisions import decide_consumer
+from coordinator.consumer.events import (
+    ClassicGroupUpgraded,
+    ConsumerEvent,
+    ConsumerSessionExtended,
+    ConvertedMember,
+    TargetAssignmentRefused,
+)
+from coordinator.consumer.evolve import evolve_consumer_group
+from coordinator.consumer.group import FIRST_GROUP_EPOCH, ConsumerGroup
+from coordinator.consumer.member import (
+    ClassicMetadata,
+    ConsumerMemberMetadata,
+    CurrentAssignment,
+    OwnedPartitions,
+)
+from coordinator.consumer.records import turn_records
+from coordinator.events import ConversionRefused, Event, GroupConverted
+from coordinator.group import GroupType
+from coordinator.migration.embedded_protocol import CustomAssignor, assigned_topic_ids
+from coordinator.outcome import Outcome, Reply
+from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription
+from protocol.messages.consumer_group_heartbeat import JOIN_EPOCH, ConsumerGroupHeartbeatResponse
+from protocol.messages.sync_group import SyncGroupResponse
+from protocol.names import ErrorCode, GroupState, TopicId
+from protocol.primitives import Malformed
+from seams.now import Now
+from seams.reply_token import ReplyToken
+
+_EMPTY_GROUP: Final = "a member joins the empty group with the consumer protocol"
+_MEMBER_JOINED: Final = "a member joins with the consumer protocol"
+
+_POLICY: Final = "online upgrade is disabled"
+_NO_CONSUMERS: Final = "the group does not use the consumer embedded protocol"
+_TOO_LARGE: Final = "the group size exceeds the consumer group maximum size"
+_MALFORMED: Final = "the embedded consumer protocol is malformed"
+_CUSTOM_ASSIGNOR: Final = (
+    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+    "default assignor before re-attempting the upgrade"
+)
+
+
+def decide_upgrade(
+    group: ClassicGroupView, command: ConsumerHeartbeat, now: Now, context: ConsumerContext
+) -> Outcome:
+    """Convert the group and let the member join it, or refuse the heartbeat."""
+    if command.request.member_epoch != JOIN_EPOCH:
+        message = f"Group {group.group_id} is not a consumer group."
+        return Outcome(replies=(_refusal(command.token, message),))
+    if group.state is GroupState.EMPTY:
+        return _converted(group, (), _EMPTY_GROUP, command, now, context)
+    if group.lapsed_member_ids:
+        return Outcome(then=(RemoveLapsed(group.group_id), command))
+    reason = _reason_against(group, context)
+    if reason is not None:
+        return _refused(group, command, reason, now)
+    try:
+        happened = tuple(_upgrade_events(group, now, context))
+    except Malformed:
+        return _refused(group, command, _MALFORMED, now)
+    except CustomAssignor:
+        return _refused(group, command, _CUSTOM_ASSIGNOR, now)
+    return _converted(group, happened, _MEMBER_JOINED, command, now, context)
+
+
+def _reason_against(group: ClassicGroupView, context: ConsumerContext) -> str | None:
+    settings = context.settings
+    if not settings.group_consumer_migration_policy.is_upgrade_enabled:
+        return _POLICY
+    if group.protocol_type != PROTOCOL_TYPE:
+        return _NO_CONSUMERS
+    if len(group.members) > settings.group_consumer_max_size:
+        return _TOO_LARGE
+    return None
+
+
+def _refused(group: ClassicGroupView, command: ConsumerHeartbeat, reason: str, now: Now) -> Outcome:
+    group_id = group.group_id
+    message = f"Cannot upgrade classic group {group_id} to consumer group because {reason}."
+    refused = ConversionRefused(
+        group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, reason
+    )
+    return Outcome(replies=(_refusal(command.token, message),), events=(refused,))
+
+
+def _refusal(token: ReplyToken, message: str) -> Reply:
+    error_code = ErrorCode.GROUP_ID_NOT_FOUND
+    return Reply(
+        token, ConsumerGroupHeartbeatResponse(error_code=error_code, error_message=message)
+    )
+
+
+def _converted(
+    group: ClassicGroupView,
+    happened: tuple[ConsumerEvent, ...],
+    reason: str,
+    command: ConsumerHeartbeat,
+    now: Now,
+    context: ConsumerContext,
+) -> Outcome:
+    """The heartbeat is decided at the group as it is after the conversion."""
+    converted = ConsumerGroup(group.group_id, now.wall_ms)
+    for event in happened:
+        evolve_consumer_group(converted, event)
+    joined = decide_consumer(converted, command, now, context)
+    if any(_is_refusal(reply) for reply in joined.replies):
+        return _not_converted(joined)
+    conversion = GroupConverted(
+        group.group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, reason
+    )
+    all_events: tuple[Event, ...] = (conversion, *happened, *joined.events)
+    return Outcome(
+        replies=(*_parked_refusals(group), *joined.replies),
+        events=all_events,
+        records=(*group.tombstones(), *turn_records(happened), *joined.records),
+        ops=joined.ops,
+        then=joined.then,
+    )
+
+
+def _not_converted(joined: Outcome) -> Outcome:
+    """The answer alone: what else the refusal shows is of a group that there will not be."""
+    for event in joined.events:
+        if isinstance(event, TargetAssignmentRefused):
+            raise AssignorFailed(event.reason)
+    return Outcome(replies=joined.replies)
+
+
+def _is_refusal(reply: Reply) -> bool:
+    response = reply.response
+    assert isinstance(response, ConsumerGroupHeartbeatResponse)
+    return response.error_code is not ErrorCode.NONE
+
+
+def _parked_refusals(group: ClassicGroupView) -> Iterator[Reply]:
+    """These members are to join again, in the consumer group."""
+    error_code = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in group.members.values():
+        if member.awaiting_join is not None:
+            yield refuse_join(member.awaiting_join, error_code, member.member_id)
+        if member.awaiting_sync is not None:
+            yield Reply(member.awaiting_sync, SyncGroupResponse(error_code=error_code))
+
+
+# ---------------------------------------------------------------- the members
+
+
+def _upgrade_events(
+    group: ClassicGroupView, now: Now, context: ConsumerContext
+) -> Iterator[ConsumerEvent]:
+    """Raises Malformed, CustomAssignor."""
+    # Kafka differs: it fails for a group whose first rebalance is not over, in generation 0.
+    epoch = max(group.generation_id, FIRST_GROUP_EPOCH)
+    taken: dict[TopicId, set[int]] = {}
+    members = tuple(
+        _converted_member(group, member, epoch, taken, context) for member in group.members.values()
+    )
+    names = {name for member, _ in members for name in member.subscribed_topic_names}
+    yield ClassicGroupUpgraded(
+        group.group_id, now.wall_ms, epoch, context.topics.metadata_hash(names), members
+    )
+    for member in group.members.values():
+        deadline_ms = now.mono_ms + member.session_timeout_ms
+        yield ConsumerSessionExtended(group.group_id, member.member_id, deadline_ms)
+
+
+def _converted_member(
+    group: ClassicGroupView,
+    member: ClassicMemberView,
+    epoch: int,
+    taken: dict[TopicId, set[int]],
+    context: ConsumerContext,
+) -> ConvertedMember:
+    assigned = assigned_topic_ids(member.assignment, context.topics.view)
+    subscription = read_subscription(_metadata(group, member))
+    metadata = ConsumerMemberMetadata(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+    )
+    current = CurrentAssignment(epoch, epoch, assigned=_owned(assigned, epoch, taken))
+    return ConvertedMember(metadata, current)
+
+
+def _metadata(group: ClassicGroupView, member: ClassicMemberView) -> bytes:
+    """All protocols of a consumer have one subscription. Maybe none has been selected yet."""
+    metadata = member.metadata_for(group.protocol_name)
+    return metadata or member.protocols[0][1]
+
+
+def _owned(assigned: Assignment, epoch: int, taken: dict[TopicId, set[int]]) -> OwnedPartitions:
+    """Of a partition that the leader assigned twice, the first member is the owner."""
+    owned = {}
+    for topic_id, partitions in assigned.items():
+        others = taken.setdefault(topic_id, set())
+        free = partitions - others
+        others |= free
+        if free:
+            owned[topic_id] = dict.fromkeys(sorted(free), epoch)
+    return owned
