@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from coordinator.consumer.assignors.assignor import AssignorTopic
 from coordinator.consumer.metadata_hash import group_hash, topic_hash
+from coordinator.consumer.regex_cache import RegexCache
 from protocol.names import TopicId, TopicName
 from seams.topics_view import TopicsView
 
@@ -16,13 +17,14 @@ from seams.topics_view import TopicsView
 class TopicCache:
     """One for all groups of a coordinator."""
 
-    __slots__ = ("_hashes", "_topics", "_version", "view")
+    __slots__ = ("_hashes", "_regexes", "_topics", "_version", "view")
 
     def __init__(self, view: TopicsView) -> None:
         self.view = view
         self._version = view.topics_version
         self._hashes: dict[TopicName, int] = {}
         self._topics: dict[TopicName, AssignorTopic] = {}
+        self._regexes = RegexCache()
 
     def ids_of(self, names: Iterable[TopicName]) -> dict[TopicId, TopicName]:
         """Those that exist, by their ids."""
@@ -54,6 +56,11 @@ class TopicCache:
             count = self.view.partition_count(name) or 0
             topic = self._topics[name] = AssignorTopic(count, racks if any(racks) else None)
         return topic
+
+    def matching(self, patterns: Iterable[str]) -> dict[str, frozenset[TopicName]]:
+        """The topics that each regular expression matches."""
+        names, version = self.view.topic_names(), self.view.topics_version
+        return self._regexes.resolve(patterns, names, version)
 
     def _refresh(self) -> None:
         version = self.view.topics_version

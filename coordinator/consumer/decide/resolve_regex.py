@@ -12,9 +12,9 @@ from coordinator.consumer.decide.subscriptions import subscriptions_of, topics_s
 from coordinator.consumer.events import EpochCause
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.consumer.records import turn_records
-from coordinator.consumer.regular_expressions import resolve
 from coordinator.consumer.resolved import ResolvedRegularExpression
 from coordinator.outcome import Outcome
+from protocol.names import TopicName
 from seams.now import Now
 
 _UNRESOLVED = ResolvedRegularExpression()
@@ -28,10 +28,12 @@ def decide_resolve_regular_expressions(
 ) -> Outcome:
     if group is None or not group.subscribed_regexes:
         return Outcome()
-    view = context.topics.view
-    version = view.topics_version
-    visible = context.authorizer.describable_topics(command.token, view.topic_names())
-    found = resolve(group.subscribed_regexes, visible)
+    version = context.topics.view.topics_version
+    matched = context.topics.matching(group.subscribed_regexes)
+    visible = context.authorizer.describable_topics(
+        command.token, frozenset[TopicName]().union(*matched.values())
+    )
+    found = {pattern: topics & visible for pattern, topics in matched.items()}
     happened: list[events.ConsumerEvent] = [
         events.RegularExpressionResolved(group.group_id, now.wall_ms, pattern, topics, version)
         for pattern, topics in found.items()
