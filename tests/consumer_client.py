@@ -18,6 +18,8 @@ from tests.world import World
 MUST_JOIN_AGAIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 ROUNDS_MAX = 20
 """Of heartbeats of all members until a group is settled; more would be a rebalance without end."""
+QUIET_ROUNDS = 2
+"""What a heartbeat finds out may take effect with the next one only."""
 
 
 class ConsumerClient:
@@ -82,6 +84,23 @@ class ConsumerClient:
             ).beaten
         )
 
+    def change(
+        self, *, topics: Sequence[str] | None = None, regex: str | None = None
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Subscribe to something else; None leaves that part as it is."""
+        self.topics = self.topics if topics is None else topics
+        self.regex = self.regex if regex is None else regex
+        return self._sent(
+            self.world.heartbeat_consumer(
+                self.group_id,
+                self.member_id,
+                self.epoch,
+                instance_id=self.instance_id,
+                topics=topics,
+                regex=regex,
+            ).beaten
+        )
+
     def leave(self, *, for_a_while: bool = False) -> ConsumerGroupHeartbeatResponse:
         epoch = LEAVE_STATIC_EPOCH if for_a_while else LEAVE_EPOCH
         asked = self.world.heartbeat_consumer(
@@ -113,12 +132,15 @@ class ConsumerClient:
 def settle(*clients: ConsumerClient) -> None:
     """All send heartbeats, a heartbeat interval apart, until nothing changes any more."""
     world = clients[0].world
+    quiet = 0
     for _ in range(ROUNDS_MAX):
         before = [(client.epoch, client.owned) for client in clients]
         world.advance(world.settings.group_consumer_heartbeat_interval_ms)
         for client in clients:
             client.beat()
-        if before == [(client.epoch, client.owned) for client in clients]:
+        changed = before != [(client.epoch, client.owned) for client in clients]
+        quiet = 0 if changed else quiet + 1
+        if quiet == QUIET_ROUNDS:
             return
     raise AssertionError("the group does not settle")
 

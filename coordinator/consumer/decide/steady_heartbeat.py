@@ -21,7 +21,10 @@ def is_steady(
     now: Now,
     context: ConsumerContext,
 ) -> bool:
-    """The member is where it is to be, says nothing new, and its group has nothing to do."""
+    """The member is where it is to be, says nothing new, and its group has nothing to do.
+
+    What such a member says it owns changes nothing.
+    """
     member = group.members.get(request.member_id)
     if member is None:
         return False
@@ -31,7 +34,6 @@ def is_steady(
         request.member_epoch == epoch == group.assignment_epoch == group.epoch
         and current.state is ConsumerMemberState.STABLE
         and request.subscribed_topic_names is None
-        and request.topic_partitions is None
         and request.subscribed_topic_regex is None
         and request.rebalance_timeout_ms == -1
         and (request.instance_id is None or request.instance_id == metadata.instance_id)
