@@ -21,6 +21,9 @@ JOIN = ConsumerGroupHeartbeatRequest(
 )
 BEAT = ConsumerGroupHeartbeatRequest(GroupId("g"), MemberId("m"), 7)
 ASSIGNORS = ("uniform", "range")
+NO_SUBSCRIPTION = (
+    "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+)
 
 
 @pytest.mark.parametrize("request_", [JOIN, BEAT, replace(BEAT, member_epoch=-1)])
@@ -60,8 +63,7 @@ def test_a_member_of_version_zero_may_join_without_an_id() -> None:
         ),
         (
             replace(JOIN, subscribed_topic_names=None),
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"
-            " (re-)joining.",
+            NO_SUBSCRIPTION,
         ),
         (replace(BEAT, member_epoch=-2), "InstanceId can't be null."),
         (replace(BEAT, member_epoch=-3), "MemberEpoch is invalid."),
