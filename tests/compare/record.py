@@ -64,7 +64,7 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
             tempfile.TemporaryDirectory() as folder,
             kafka(profile, Path(folder), driver, port + number) as at,
         ):
-            until_serving(at)
+            until_serving(at.port)
             for scenario in due:
                 print(scenario.name, file=sys.stderr)
                 began = time.monotonic()

@@ -55,6 +55,8 @@ from protocol.messages.metadata import (
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, MemberId, TopicId, TopicName
 from tests.compare.client import Client, Waiting
 from tests.compare.render import Names, render
+from tests.compare.servers import Broker
+from tests.compare.warm_up import until_serving
 from tests.compare.wire import ANSWER_WITHIN_S, Closed, Wire
 
 AnswerT = TypeVar("AnswerT")
@@ -72,8 +74,9 @@ NOTHING: Final = "(nothing)"
 class Script:
     """One run of one scenario against the broker at a port; `transcript` is what came of it."""
 
-    def __init__(self, name: str, port: int) -> None:
+    def __init__(self, name: str, port: int, restart: Callable[[], None] | None = None) -> None:
         self.name = name
+        self._restart = restart
         self.transcript: list[str] = []
         self._port = port
         self.topics: dict[TopicId, str] = {}
@@ -113,6 +116,17 @@ class Script:
         """Let time pass for the broker's timers; for limits of its own, with a wide margin."""
         self.note(f"{duration_ms} ms pass")
         time.sleep(duration_ms / 1000)
+
+    def restart_broker(self) -> None:
+        """End the broker, start it again, and connect all clients again."""
+        assert self._restart is not None
+        self.note("the broker restarts")
+        self._control.close()
+        self._restart()
+        until_serving(self._port)
+        self._control = Wire(self._port, "control")
+        for client in self._clients.values():
+            self._connect_again(client)
 
     def until(self, what: str, question: Callable[[], bool]) -> None:
         """Ask until the answer is yes; not a line of the asking is written down."""
@@ -440,9 +454,9 @@ class Performance(NamedTuple):
     """The ids that the transcript shows as names."""
 
 
-def perform(scenario: Scenario, port: int) -> Performance:
-    """Play a scenario at the broker on this port."""
-    script = Script(scenario.name, port)
+def perform(scenario: Scenario, broker: Broker) -> Performance:
+    """Play a scenario at this broker."""
+    script = Script(scenario.name, broker.port, broker.restart)
     try:
         scenario.play(script)
         return Performance(script.finish(), script.topics)

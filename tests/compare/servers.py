@@ -8,7 +8,7 @@ stand apart: they turn off what it would do better than Kafka (docs/differences.
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -47,6 +47,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "group.consumer.heartbeat.interval.ms": "500",
         "group.consumer.min.heartbeat.interval.ms": "500",
     },
+    "consumers and restarts": _CONSUMERS,
     "small consumer groups": {**_CONSUMERS, "group.consumer.max.size": "2"},
     "small classic groups": {**_CONSUMERS, "group.max.size": "1"},
     "only upgrades": {**_CONSUMERS, "group.consumer.migration.policy": "upgrade"},
@@ -55,33 +56,65 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
 }
 
+RESTARTED: Final = frozenset({"consumers and restarts"})
+"""The profiles whose scenarios restart the broker: they are played one after the other."""
+
 _EXACTLY_KAFKA: Final = {
     "rollcall.forgive.slow.member": "false",
     "rollcall.rebalance.on.partition.change": "false",
 }
 
 
+class Broker:
+    """A running broker; `stop` and `start` are those of its kind, on the same folder."""
+
+    def __init__(self, start: Callable[[int], int], stop: Callable[[], None], port: int) -> None:
+        self._start = start
+        self._stop = stop
+        self.port = start(port)
+
+    def restart(self) -> None:
+        self._stop()
+        self._start(self.port)
+
+    def stop(self) -> None:
+        self._stop()
+
+
 @contextmanager
-def rollcall(profile: str, folder: Path) -> Iterator[int]:
-    """Run our daemon with its data in the folder; yields its port."""
+def rollcall(profile: str, folder: Path) -> Iterator[Broker]:
+    """Run our daemon with its data in the folder, on a port of its choice."""
     settings = {**PROFILES[profile], **_EXACTLY_KAFKA}
-    command = [
-        str(Path(sys.executable).with_name("rollcall")), "serve",
-        "--data-dir", str(folder / "data"),
-        "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-    ]  # fmt: skip
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
-    log = (folder / "stderr.log").open("wb")
-    with log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as daemon:
+    daemons: list[subprocess.Popen[bytes]] = []
+
+    def start(port: int) -> int:
+        command = [
+            str(Path(sys.executable).with_name("rollcall")), "serve",
+            "--data-dir", str(folder / "data"),
+            "--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0",
+        ]  # fmt: skip
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        with (folder / "stderr.log").open("ab") as log:
+            daemons.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
+        return _port_from(daemons[-1], folder / "stderr.log")
+
+    def stop() -> None:
+        daemon = daemons[-1]
+        daemon.terminate()
         try:
-            yield _port_from(daemon, folder / "stderr.log")
-        finally:
-            daemon.terminate()
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
+            daemon.wait(10)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+        assert daemon.stdout is not None
+        daemon.stdout.close()
+
+    broker = Broker(start, stop, 0)
+    try:
+        yield broker
+    finally:
+        broker.stop()
 
 
 def _port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
@@ -94,11 +127,21 @@ def _port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
 
 
 @contextmanager
-def kafka(profile: str, folder: Path, driver: str, port: int) -> Iterator[int]:
+def kafka(profile: str, folder: Path, driver: str, port: int) -> Iterator[Broker]:
     """Run a real Kafka by a driver script: `DRIVER start DIR PORT k=v...` and `DRIVER stop DIR`."""
     settings = [f"{key}={value}" for key, value in PROFILES[profile].items()]
-    subprocess.run([driver, "start", folder, str(port), *settings], check=True)
-    try:
-        yield port
-    finally:
+
+    def start(port: int) -> int:
+        # Kafka's log of the last start would tell the driver that it serves already.
+        (folder / "server.log").unlink(missing_ok=True)
+        subprocess.run([driver, "start", folder, str(port), *settings], check=True)
+        return port
+
+    def stop() -> None:
         subprocess.run([driver, "stop", folder], check=True)
+
+    broker = Broker(start, stop, port)
+    try:
+        yield broker
+    finally:
+        broker.stop()

@@ -7,7 +7,7 @@ waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
 import difflib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.differences import RULES, as_ours, changes, exceptions
 from tests.compare.script import Scenario, perform
-from tests.compare.servers import PROFILES, rollcall
+from tests.compare.servers import PROFILES, RESTARTED, Broker, rollcall
 from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
@@ -41,8 +41,13 @@ class Outcome(NamedTuple):
     stored: list[str]
 
 
-def play(scenario: Scenario, port: int, folder: Path) -> Outcome:
-    transcript, topics = perform(scenario, port)
+Playing = Future[Outcome]
+
+
+def play(scenario: Scenario, broker: Broker, folder: Path, previous: Playing | None) -> Outcome:
+    if previous is not None:
+        wait((previous,))
+    transcript, topics = perform(scenario, broker)
     batches = scenario.is_of_consumers
     return Outcome(
         transcript, stored_lines(folder / "data", scenario.name, topics, batches=batches)
@@ -60,18 +65,21 @@ def outcome_of(
         if isinstance(item, pytest.Function) and item.module is request.module
         if "name" in getattr(getattr(item, "callspec", None), "params", {})
     ]
-    playing: dict[str, Future[Outcome]] = {}
+    playing: dict[str, Playing] = {}
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
 
         def outcome(scenario: Scenario) -> Outcome:
             if scenario.name not in playing:
                 folder: Path = tmp_path_factory.mktemp("compare")
-                port = stack.enter_context(rollcall(scenario.profile, folder))
-                until_serving(port)
+                broker = stack.enter_context(rollcall(scenario.profile, folder))
+                until_serving(broker.port)
+                previous: Playing | None = None
                 for due in chosen:
                     if due.profile == scenario.profile and due.name not in playing:
-                        playing[due.name] = pool.submit(play, due, port, folder)
+                        playing[due.name] = pool.submit(play, due, broker, folder, previous)
+                        if due.profile in RESTARTED:
+                            previous = playing[due.name]
             return playing[scenario.name].result()
 
         yield outcome

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.xdist_group("compare")
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with rollcall("plain", tmp_path_factory.mktemp("faults")) as port:
-        yield port
+    with rollcall("plain", tmp_path_factory.mktemp("faults")) as broker:
+        yield broker.port
 
 
 @pytest.fixture
