@@ -36,11 +36,6 @@ from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
-from protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    DescribedConsumerGroup,
-)
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
     ConsumerGroupHeartbeatRequest,
@@ -163,7 +158,7 @@ class GroupCoordinator:
             ApiKey.DESCRIBE_GROUPS: many.describe_groups,
             ApiKey.DELETE_GROUPS: many.delete_groups,
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer_group_heartbeat,
-            ApiKey.CONSUMER_GROUP_DESCRIBE: self._consumer_group_describe,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: many.describe_consumer_groups,
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -288,15 +283,6 @@ class GroupCoordinator:
         if names and len(authorizer.describable_topics(token, names)) < len(set(names)):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return ErrorCode.NONE
-
-    def _consumer_group_describe(self, request: Request, token: ReplyToken, _now: Now) -> None:
-        assert isinstance(request, ConsumerGroupDescribeRequest)
-        unsupported = ErrorCode.UNSUPPORTED_VERSION
-        described = [
-            DescribedConsumerGroup(error_code=unsupported, group_id=group_id)
-            for group_id in request.group_ids
-        ]
-        self._reply(token, ConsumerGroupDescribeResponse(groups=described))
 
     # ------------------------------------------------------------ the steps of a request
 

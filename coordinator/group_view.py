@@ -5,7 +5,7 @@ they need no group type. Each type implements it: `ClassicGroup` in classic/grou
 Kafka's counterpart: the interface `Group`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.events import Event
@@ -17,6 +17,7 @@ from protocol.names import (
     GroupInstanceId,
     GroupState,
     MemberId,
+    TopicId,
     TopicName,
 )
 from seams.now import Now
@@ -61,6 +62,18 @@ class GroupView(Protocol):
         /,
     ) -> ErrorCode:
         """May this member commit in this generation or epoch? NONE if it may."""
+
+    def validate_earlier_commit(
+        self,
+        member_id: MemberId,
+        generation_id: GenerationId,
+        partitions: Iterable[tuple[TopicId, Iterable[int]]],
+        /,
+    ) -> ErrorCode:
+        """Asked if it is in another generation or epoch: may it for these partitions?"""
+
+    def validate_offset_fetch(self, member_id: MemberId | None, member_epoch: int, /) -> ErrorCode:
+        """May this member fetch in this epoch? Asked if a request names one."""
 
     def commit_accepted(self, member_id: MemberId, now: Now, /) -> Sequence[Event]:
         """What an accepted commit changes for its member: in a classic group, its session."""

@@ -1,6 +1,7 @@
 """Requests over many groups: which shards are asked, and how their parts become one answer.
 
-OffsetFetch, ListGroups, DescribeGroups and DeleteGroups name several groups, or mean all of them.
+OffsetFetch, ListGroups, DescribeGroups, ConsumerGroupDescribe and DeleteGroups name several groups,
+or mean all of them.
 Each shard that is concerned gives its part; the last part that is stored sends the answer
 (combined_answer.py). A group whose id no record can hold does not exist: it is refused without
 asking a shard. Kafka's counterpart: the methods of `GroupCoordinatorService` that call
@@ -13,6 +14,7 @@ from typing import Final, Generic, NamedTuple
 
 from coordinator.combined_answer import CombinedAnswer, T
 from coordinator.decision_failed import AnswerPending, DecisionFailed
+from coordinator.describe_groups import classic_description, consumer_description
 from coordinator.java_hash import partition_of
 from coordinator.offsets.offset_fetch import (
     fetched_bytes,
@@ -21,10 +23,20 @@ from coordinator.offsets.offset_fetch import (
     wanted_groups,
 )
 from coordinator.pending_answers import Send
-from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
+from coordinator.refusals import (
+    delete_refusals,
+    describe_consumer_refusals,
+    describe_refusals,
+    fetch_refusals,
+)
 from coordinator.shard import Shard
 from protocol.answer_budget import AnswerBudget
 from protocol.messages import Request, Response
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+)
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -53,6 +65,11 @@ ShardAnswer = tuple[Sequence[T], Position]
 
 NO_PARTITION: Final = -1
 """Of a question that is refused without asking a shard."""
+
+
+def _may_be_consumer_group(group_id: GroupId) -> bool:
+    """A classic group may have the empty id, for old clients."""
+    return bool(group_id) and fits_string(group_id)
 
 
 class ShardQuestion(NamedTuple, Generic[T]):
@@ -86,7 +103,7 @@ class ManyGroups:
         self._reply = reply
         self._fail = fail
 
-    # ------------------------------------------------------------ the four APIs
+    # ------------------------------------------------------------ the APIs
 
     def fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetFetchRequest)
@@ -152,16 +169,33 @@ class ManyGroups:
         assert isinstance(request, DescribeGroupsRequest)
         budget = AnswerBudget()
         operations = request.include_authorized_operations
+        how = classic_description(token.api_version, operations=operations)
 
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
             return DescribeGroupsResponse(groups=found)
 
         def describe(group_ids: Sequence[GroupId], shard: Shard) -> ShardAnswer[DescribedGroup]:
-            return shard.describe_groups(
-                group_ids, token.api_version, now, budget, operations=operations
-            )
+            return shard.describe(group_ids, how, now, budget)
 
         self._ask_by_partition(request.groups, describe, describe_refusals, build, token, now)
+
+    def describe_consumer_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, ConsumerGroupDescribeRequest)
+        budget = AnswerBudget()
+        how = consumer_description(operations=request.include_authorized_operations)
+
+        def build(found: list[DescribedConsumerGroup], _: ErrorCode) -> Response:
+            return ConsumerGroupDescribeResponse(groups=found)
+
+        def describe(
+            group_ids: Sequence[GroupId], shard: Shard
+        ) -> ShardAnswer[DescribedConsumerGroup]:
+            return shard.describe(group_ids, how, now, budget)
+
+        group_ids, refusals = request.group_ids, describe_consumer_refusals
+        self._ask_by_partition(
+            group_ids, describe, refusals, build, token, now, exists=_may_be_consumer_group
+        )
 
     def delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DeleteGroupsRequest)
@@ -189,12 +223,13 @@ class ManyGroups:
         build: Callable[[list[T], ErrorCode], Response],
         token: ReplyToken,
         now: Now,
+        exists: Callable[[GroupId], bool] = fits_string,
     ) -> None:
         """One question to each partition, about its groups; an id that cannot exist is refused."""
         by_partition: dict[int, list[GroupId]] = {}
         invalid: list[GroupId] = []
         for group_id in group_ids:
-            if fits_string(group_id):
+            if exists(group_id):
                 partition = partition_of(group_id, len(self._active))
                 by_partition.setdefault(partition, []).append(group_id)
             else:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 
 from coordinator.classic.decide.describe_group import refuse_describe_group
 from coordinator.classic.decide.join_answers import join_refusal
+from coordinator.consumer.decide.describe_group import refuse_describe_consumer_group
 from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.offsets.offset_commit import refuse_offset_commit
 from coordinator.offsets.offset_delete import refuse_offset_delete
 from coordinator.offsets.offset_fetch import refuse_offset_fetch
 from protocol.messages import Response
+from protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -121,6 +123,12 @@ def _refused_commits(
 
 def describe_refusals(group_ids: Sequence[GroupId], error_code: ErrorCode) -> list[DescribedGroup]:
     return [refuse_describe_group(group_id, error_code) for group_id in group_ids]
+
+
+def describe_consumer_refusals(
+    group_ids: Sequence[GroupId], error_code: ErrorCode
+) -> list[DescribedConsumerGroup]:
+    return [refuse_describe_consumer_group(group_id, error_code) for group_id in group_ids]
 
 
 def delete_refusals(

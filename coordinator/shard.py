@@ -14,14 +14,9 @@ Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoor
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, TypeVar
 
 from coordinator.classic.commands import Beat, Join, Leave, Sync
-from coordinator.classic.decide.describe_group import (
-    describe_group,
-    described_bytes,
-    refuse_describe_group,
-)
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import SessionExtended
@@ -34,9 +29,10 @@ from coordinator.consumer.steady_session import answer_steady
 from coordinator.decision_context import DecisionContext
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
+from coordinator.describe_groups import Description
 from coordinator.events import AnyEvent, PartitionClosed, PartitionLoaded
 from coordinator.group_store import GroupStore
-from coordinator.group_types import AnyGroup, as_classic, decide_turn, parked_refusals
+from coordinator.group_types import AnyGroup, decide_turn, parked_refusals
 from coordinator.history_sink import is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
@@ -54,7 +50,6 @@ from coordinator.shard_context import ShardContext
 from protocol.answer_budget import AnswerBudget
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeletableGroupResult
-from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -69,6 +64,8 @@ from seams.reply_token import ReplyToken
 from storage.api import Log, Position, StoredRecord
 
 Observe = Callable[[AnyEvent], None]
+
+D = TypeVar("D")
 
 TURNS_OF_A_CHAIN_MAX: Final = 100
 """The longest chain known has nine turns; one without end would stop the process."""
@@ -332,35 +329,24 @@ class Shard:
             raise DecisionFailed(failure) from failure
         return listed, self._log.end_position
 
-    def describe_groups(
-        self,
-        group_ids: Iterable[GroupId],
-        api_version: int,
-        now: Now,
-        room: AnswerBudget,
-        *,
-        operations: bool,
-    ) -> tuple[list[DescribedGroup], Position]:
+    def describe(
+        self, group_ids: Iterable[GroupId], how: Description[D], now: Now, room: AnswerBudget
+    ) -> tuple[list[D], Position]:
         """Those for which there is no room in the answer are INVALID_REQUEST."""
-        described = []
+        described: list[D] = []
         position = 0
         for group_id in group_ids:
             if not room:
-                described.append(refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST))
+                described.append(how.refuse(group_id, ErrorCode.INVALID_REQUEST))
                 continue
             self.restore(group_id, now)
             group = self.groups.get(group_id)
             try:
-                found = describe_group(
-                    as_classic(group),
-                    group_id,
-                    api_version,
-                    include_authorized_operations=operations,
-                )
+                found = how.describe(group_id, group, self._topics, self._settings)
             except Exception as failure:
                 raise DecisionFailed(failure) from failure
-            if not room.takes(described_bytes(found)):
-                found = refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST)
+            if not room.takes(how.size(found)):
+                found = how.refuse(group_id, ErrorCode.INVALID_REQUEST)
             described.append(found)
             position = max(position, self._store.offsets_position(group_id))
         return described, position

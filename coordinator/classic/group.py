@@ -6,7 +6,7 @@ Decisions see them through the protocols of group_view.py. Kafka's counterpart: 
 `ClassicGroupMember`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.classic.decide.checks import check_member, fenced
@@ -28,6 +28,7 @@ from protocol.names import (
     GroupInstanceId,
     GroupState,
     MemberId,
+    TopicId,
     TopicName,
 )
 from seams.now import Now
@@ -258,6 +259,19 @@ class ClassicGroup(Group):
         if state is GroupState.COMPLETING_REBALANCE:
             # The member knows its generation but not yet its assignment: it has to sync first.
             return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def validate_earlier_commit(
+        self,
+        _member_id: MemberId,
+        _generation_id: GenerationId,
+        _partitions: Iterable[tuple[TopicId, Iterable[int]]],
+    ) -> ErrorCode:
+        """A generation is one for all partitions."""
+        return ErrorCode.ILLEGAL_GENERATION
+
+    def validate_offset_fetch(self, _member_id: MemberId | None, _member_epoch: int) -> ErrorCode:
+        """Its members name no epoch."""
         return ErrorCode.NONE
 
     def commit_accepted(self, member_id: MemberId, now: Now) -> Sequence[ClassicEvent]:

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from coordinator.consumer.assignors.assignor import Assignment
-from coordinator.consumer.decide.offset_commit import validate_offset_commit
+from coordinator.consumer.decide.offset_commit import (
+    validate_earlier_commit,
+    validate_offset_commit,
+    validate_offset_fetch,
+)
 from coordinator.consumer.member import (
     ConsumerMemberMetadata,
     ConsumerMemberState,
@@ -292,6 +296,17 @@ class ConsumerGroup(Group):
         api_version: int,
     ) -> ErrorCode:
         return validate_offset_commit(self, member_id, generation_id, api_version)
+
+    def validate_earlier_commit(
+        self,
+        member_id: MemberId,
+        generation_id: GenerationId,
+        partitions: Iterable[tuple[TopicId, Iterable[int]]],
+    ) -> ErrorCode:
+        return validate_earlier_commit(self, member_id, generation_id, partitions)
+
+    def validate_offset_fetch(self, member_id: MemberId | None, member_epoch: int) -> ErrorCode:
+        return validate_offset_fetch(self, member_id, member_epoch)
 
     def commit_accepted(self, _member_id: MemberId, _now: Now) -> Sequence[Event]:
         """A commit does not extend the session: only a heartbeat does."""

@@ -38,6 +38,8 @@ from storage.api import RecordPair
 _TOPIC_IDS_SINCE: Final = 10
 _GROUP_ID_NOT_FOUND_SINCE: Final = 9
 
+_OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
+
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
 
@@ -198,9 +200,13 @@ def _commit(
         )
     events: Sequence[Event] = ()
     if error_code is not ErrorCode.NONE:
-        if group is not None:
-            events = group.commit_refused(member_id, instance_id, error_code, now)
-        return _answer(token, refused, _all_refused(known, error_code), events)
+        if group is not None and error_code in _OF_ANOTHER_EPOCH:
+            partitions = _partitions_to_keep(known, settings)
+            error_code = group.validate_earlier_commit(member_id, generation_id, partitions)
+        if error_code is not ErrorCode.NONE:
+            if group is not None:
+                events = group.commit_refused(member_id, instance_id, error_code, now)
+            return _answer(token, refused, _all_refused(known, error_code), events)
 
     answers, offsets = _judge_partitions(request, known, now.wall_ms, settings)
     records: list[RecordPair] = []
@@ -221,6 +227,30 @@ def _commit(
     if records:
         events = (*events, _committed(group, request, token, now, offsets))
     return _answer(token, refused, answers, events, records)
+
+
+def _partitions_to_keep(
+    known: list[KnownTopic], settings: GroupSettings
+) -> list[tuple[TopicId, list[int]]]:
+    """Kafka asks the group about no partition that it refuses for its metadata."""
+    return [
+        (
+            topic_id,
+            [
+                partition.partition_index
+                for partition in partitions
+                if not _is_metadata_too_large(partition.committed_metadata, settings)
+            ],
+        )
+        for _, topic_id, partitions in known
+    ]
+
+
+def _is_metadata_too_large(metadata: str | None, settings: GroupSettings) -> bool:
+    if not metadata:
+        return False
+    too_long = _java_length_exceeds(metadata, settings.offset_metadata_max_bytes)
+    return too_long or not fits_string(metadata)
 
 
 def _refusal_without_group(generation_id: GenerationId, api_version: int) -> ErrorCode:

@@ -1,9 +1,9 @@
 """OffsetFetch: which positions did this group commit?
 
 Answers one group at a time; the facade asks the shards of all groups in a request and puts their
-answers together. Nothing is refused for the group's sake: a group that does not exist, or a
-partition without a commit, has offset -1 and no error. Reads a GroupView, changes nothing; the
-answer waits until what it shows is stored.
+answers together. A group that does not exist, or a partition without a commit, has offset -1 and no
+error; only a consumer group refuses a member in another epoch. Reads a GroupView, changes nothing;
+the answer waits until what it shows is stored.
 
 A request has one of two shapes (up to v7 one group, since v8 a list). Here both are seen as a list
 of `OffsetFetchRequestGroup`; `offset_fetch_response` gives the answers the shape of their version.
@@ -136,6 +136,10 @@ def fetch_offsets_of_group(
     """
     committed: Mapping[TopicName, Mapping[int, CommittedOffset]] = {}
     if group is not None and group.state is not GroupState.DEAD:
+        if wanted.member_id is not None or wanted.member_epoch >= 0:
+            error_code = group.validate_offset_fetch(wanted.member_id, wanted.member_epoch)
+            if error_code is not ErrorCode.NONE:
+                return refuse_offset_fetch(wanted, api_version, error_code)
         committed = group.offsets
     if wanted.topics is None:
         found = _all_topics(committed, api_version, topics, unstable)

@@ -29,14 +29,18 @@ def describe_group(
     api_version: int,
     *,
     include_authorized_operations: bool,
+    absence: str = "not found.",
 ) -> DescribedGroup:
-    """The group as it is now; one that does not exist is "Dead", which only v6 calls an error."""
+    """The group as it is now; one that does not exist is "Dead", which only v6 calls an error.
+
+    `absence`: what v6 says of a group that does not exist, or is of another type.
+    """
     operations = GROUP_OPERATIONS if include_authorized_operations else OPERATIONS_NOT_REQUESTED
     if group is None:
         if api_version >= _GROUP_ID_NOT_FOUND_SINCE:
             return DescribedGroup(
                 ErrorCode.GROUP_ID_NOT_FOUND,
-                echoed(f"Group {group_id} not found."),
+                echoed(f"Group {group_id} {absence}"),
                 group_id,
                 GroupState.DEAD.value,
             )
