@@ -48,7 +48,8 @@ class AssignorInput(Struct, frozen=True):
     topics: Mapping[TopicId, AssignorTopic]
     """At least the topics that members subscribe to."""
     is_homogeneous: bool
-    """Whether all members subscribe to the same topics."""
+    """Whether all members subscribe to the same topics. Kafka compares the names, also of topics
+    that do not exist."""
 
 
 class Assignor(Protocol):
