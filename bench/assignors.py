@@ -1,6 +1,7 @@
 """Assignors: how long does a target assignment of a large group take? Median and best, in ms.
 
-    .venv/bin/python -m bench.assignors [--libs DIR] [--members N --topics N --partitions N]
+    .venv/bin/python -m bench.assignors [--libs DIR] [--case TEXT]
+        [--members N --topics N --partitions N]
 
 With --libs, the libs directory of a Kafka 4.3.1, Kafka's own classes assign the same groups beside
 ours (needs Java), and the results are compared. One core, no I/O: what the coordinator adds (the
@@ -53,12 +54,17 @@ class Case(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description="Times the built-in assignors.")
     parser.add_argument("--libs", type=Path)
+    parser.add_argument("--case", default="", help="only cases with this in their name")
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--partitions", type=int, default=50_000)
     chosen = parser.parse_args()
     print(f"{'':42}{'median':>8}{'best':>8}" + f"{'Kafka':>10}{'best':>8}" * bool(chosen.libs))
-    cases = _cases(chosen.members, chosen.topics, chosen.partitions)
+    cases = [
+        case
+        for case in _cases(chosen.members, chosen.topics, chosen.partitions)
+        if chosen.case in _title(case)
+    ]
     if chosen.libs is None:
         for case in cases:
             print(f"{_title(case)}{_columns(_times(case))}")
