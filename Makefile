@@ -10,7 +10,8 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
-  long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz
+  long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
+  consumer-sim long-consumer-sim
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -53,7 +53,9 @@ class GroupOwners:
 
     def __init__(self) -> None:
         self.holders: dict[Place, MemberId] = {}
-        self.told: dict[MemberId, Owned] = {}  # what the last answer with an assignment said
+        self.last_assigned: dict[
+            MemberId, Owned
+        ] = {}  # what the last answer with an assignment said
 
     def give(self, member_id: MemberId, assigned: Owned, said: Owned | None) -> MemberId | None:
         """An answer gives these; returns another member that still has one of them.
@@ -61,7 +63,7 @@ class GroupOwners:
         `said` is what the member owned by the request that is answered: it had not begun with the
         rest of what it was told before.
         """
-        self.told[member_id] = assigned
+        self.last_assigned[member_id] = assigned
         if said is not None:
             self.confirm(member_id, said)
         for place in assigned:
@@ -72,19 +74,19 @@ class GroupOwners:
 
     def confirm(self, member_id: MemberId, owned: Owned) -> None:
         """The member says what it owns: it has given back what it was told to."""
-        keeps = owned | self.told.get(member_id, frozenset())
+        keeps = owned | self.last_assigned.get(member_id, frozenset())
         for place in [p for p, holder in self.holders.items() if holder == member_id]:
             if place not in keeps:
                 del self.holders[place]
 
     def drop(self, member_id: MemberId) -> None:
-        self.told.pop(member_id, None)
+        self.last_assigned.pop(member_id, None)
         for place in [p for p, holder in self.holders.items() if holder == member_id]:
             del self.holders[place]
 
     def pass_on(self, old_id: MemberId, new_id: MemberId) -> None:
-        if old_id in self.told:
-            self.told[new_id] = self.told.pop(old_id)
+        if old_id in self.last_assigned:
+            self.last_assigned[new_id] = self.last_assigned.pop(old_id)
         for place, holder in self.holders.items():
             if holder == old_id:
                 self.holders[place] = new_id

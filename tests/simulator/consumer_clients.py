@@ -1,4 +1,4 @@
-"""Clients of consumer groups in the simulated world: small models of KIP-848 consumers.
+"""Consumer client: a small model of a KIP-848 consumer in the simulated world.
 
 A `Consumer` heartbeats, reconciles (it gives a partition back before it reports that), commits, and
 does what each error asks for. It also does what real ones do at their worst: vanishes, stalls past
@@ -103,7 +103,7 @@ class Consumer(Client):
         self.heartbeat()
 
     @property
-    def is_settled(self) -> bool:
+    def is_reconciled(self) -> bool:
         """It consumes exactly what it was told to, and has reported that."""
         return self.epoch > 0 and self.assigned == self.owned == self._reported
 
@@ -268,7 +268,7 @@ class Consumer(Client):
         return True
 
     def _abandon(self) -> None:
-        """All partitions are lost: join anew."""
+        """All partitions are lost: it joins again."""
         self.owned = NOTHING
         self.assigned = None
         self._reported = None

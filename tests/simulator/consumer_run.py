@@ -204,8 +204,8 @@ class ConsumerRun:
         if {consumer.member_id for consumer in alive} != set(group.members):
             return f"{group_id} has other members than those alive"
         for consumer in alive:
-            if not consumer.is_settled or consumer.epoch != group.epoch:
-                return f"{consumer.name} is not settled in {group_id}"
+            if not consumer.is_reconciled or consumer.epoch != group.epoch:
+                return f"{consumer.name} is not reconciled in {group_id}"
         return self._wrongly_owned(group_id, alive)
 
     def _wrongly_owned(self, group_id: GroupId, alive: list[Consumer]) -> str | None:
