@@ -64,6 +64,7 @@ from storage.loop_guard import LoopGuard
 from storage.open import JournalCallbacks, Storage, open_storage, topics_file
 from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
+from topics.group_config_store import GroupConfigStore
 from topics.registry import TopicRegistry
 
 
@@ -205,11 +206,19 @@ def _data_plane(
 ) -> DataPlane:
     storage = base.storage
     is_repairing = storage.store.is_repairing
+    settings = topic_settings(base.config)
+    group_configs = GroupConfigStore(
+        storage.group_configs_file,
+        settings.broker_properties,
+        base.observer,
+        repair=repair or is_repairing,
+    )
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,
-        topic_settings(base.config),
+        settings,
         cluster=cluster,
+        group_configs=group_configs,
         reply=server.reply,
         observe=base.observer,
         hang_up=server.hang_up,
@@ -220,7 +229,10 @@ def _data_plane(
         admin=io.admin,
         repair=repair or is_repairing,
     )
-    if is_repairing and not (storage.was_repaired or data_plane.registry.was_repaired):
+    was_repaired = (
+        storage.was_repaired or data_plane.registry.was_repaired or group_configs.was_repaired
+    )
+    if is_repairing and not was_repaired:
         base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     return data_plane
 

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from protocol.primitives import echoed
 
-ECHOED_FIELDS: Final = frozenset({"name", "topic", "topic_name", "resource_name", "error_message"})
+ECHOED_FIELDS: Final = frozenset(
+    {"name", "topic", "topic_name", "resource_name", "group_id", "error_message"}
+)
 """Fields of responses that may hold a string of the client's, or a message with one in it."""
 
 M = TypeVar("M", bound=Struct)

@@ -31,6 +31,7 @@ from storage.log.segment import IndexRebuilt, TailCut
 from storage.repair.repair_plan import Lost, Repaired, RepairPlan
 
 TOPICS_FILE: Final = "rollcall-topics.json"
+GROUP_CONFIGS_FILE: Final = "rollcall-group-configs.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 # What opening found: values for the log.
@@ -166,6 +167,10 @@ class Storage(Struct, frozen=True):
     @property
     def topics_file(self) -> StoredFile:
         return topics_file(self.disk, self.path)
+
+    @property
+    def group_configs_file(self) -> StoredFile:
+        return StoredFile(self.disk, f"{self.path}/{GROUP_CONFIGS_FILE}")
 
     @property
     def producers_file(self) -> StoredFile:

@@ -6,7 +6,6 @@ assigned twice. Kafka's counterpart: the topic, config and producer id records o
 """
 
 import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol, cast
 from uuid import UUID
@@ -14,15 +13,12 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
-from storage.api import Corrupt, NewerFormat, TopicPartition
+from storage.api import Corrupt, TopicPartition
+from topics.checked_json import check_document, dump_checked
 from topics.settings import TOPIC_PARTITIONS_MAX
 from topics.topic_names import name_fault
 
 CATALOG_FORMAT: Final = 1
-
-_CHECKSUM: Final = "crc32"
-"""A flipped bit may leave valid JSON: with another number of offsets partitions, for example, no
-group would find its offsets."""
 
 _PRODUCER_IDS_END: Final = 1 << 63  # an int64 on the wire
 
@@ -83,7 +79,6 @@ class Catalog(Struct):
 
     def dump(self) -> bytes:
         document = {
-            "format": CATALOG_FORMAT,
             "topics": [topic.plain() for topic in self.topics],
             "deleting": [str(topic_id) for topic_id in self.deleting],
             "deleting_names": list(self.deleting.values()),
@@ -92,8 +87,7 @@ class Catalog(Struct):
                 {"name": name, "id": str(topic_id)} for topic_id, name in self.forgetting.items()
             ],
         }
-        document[_CHECKSUM] = _checksum(document)
-        return json.dumps(document, indent=1).encode()
+        return dump_checked(document, CATALOG_FORMAT)
 
     @classmethod
     def read(cls, content: bytes, name: str) -> "Catalog":
@@ -101,8 +95,7 @@ class Catalog(Struct):
         NewerFormat, which no repair can fix."""
         try:
             document = json.loads(content)
-            _check_format(document["format"], name)
-            _check_sum(document)
+            check_document(document, name, CATALOG_FORMAT)
             catalog = cls(
                 [_entry(topic) for topic in document["topics"]],
                 _deleting(document["deleting"], document.get("deleting_names", [])),
@@ -152,27 +145,6 @@ def expected_partitions(
         return ZERO_TOPIC_ID if key.topic == OFFSETS_TOPIC else None
 
     return expected
-
-
-def _checksum(document: Mapping[str, object]) -> int:
-    """Of the values, independent of layout."""
-    return zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
-
-
-def _check_sum(document: dict[str, object]) -> None:
-    """Raises ValueError. Older catalogs have no checksum; one that was edited need not have it."""
-    found = document.pop(_CHECKSUM, None)
-    if found is not None and found != _checksum(document):
-        raise ValueError(
-            f"its {_CHECKSUM} does not fit; who edited it on purpose removes that line"
-        )
-
-
-def _check_format(found: object, name: str) -> None:
-    if isinstance(found, int) and found > CATALOG_FORMAT:
-        raise NewerFormat(name, found, CATALOG_FORMAT)
-    if found != CATALOG_FORMAT:
-        raise ValueError(f"format {found!r} is not known")
 
 
 def _deleting(ids: list[str], names: list[str]) -> dict[TopicId, TopicName]:

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from protocol.messages import Request, Response
+from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.create_partitions import CreatePartitionsRequest
 from protocol.messages.create_topics import CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -30,6 +33,8 @@ from topics.admin_queue import AdminQueue, Steps
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
 from topics.events import TopicChange, TopicDeleted, TopicEvent
+from topics.group_config_store import GroupConfigStore
+from topics.handlers.alter_configs import AlterConfigsHandler
 from topics.handlers.create_partitions import answer_create_partitions
 from topics.handlers.create_topics import CreateTopicsHandler
 from topics.handlers.delete_topics import answer_delete_topics
@@ -38,6 +43,7 @@ from topics.handlers.describe_configs import DescribeConfigsHandler
 from topics.handlers.describe_topic_partitions import answer_describe_topic_partitions
 from topics.handlers.fetch import FetchHandler
 from topics.handlers.init_producer_id import answer_init_producer_id, reserve_and_answer
+from topics.handlers.list_config_resources import answer_list_config_resources
 from topics.handlers.list_offsets import answer_list_offsets, reads_nothing
 from topics.handlers.metadata import MetadataHandler
 from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
@@ -70,6 +76,7 @@ class DataPlane:
         settings: TopicSettings,
         *,
         cluster: ClusterView,
+        group_configs: GroupConfigStore,
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
         hang_up: Callable[[ReplyToken], None] | None = None,
@@ -128,7 +135,9 @@ class DataPlane:
         )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
-        self._configs = DescribeConfigsHandler(self.registry, cluster)
+        self._group_configs = group_configs
+        self._configs = DescribeConfigsHandler(self.registry, cluster, group_configs)
+        self._altering = AlterConfigsHandler(self.registry, group_configs, cluster.node_id)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:
@@ -141,6 +150,9 @@ class DataPlane:
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._describe_topic_partitions,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
             ApiKey.DESCRIBE_CONFIGS: self._describe_configs,
+            ApiKey.LIST_CONFIG_RESOURCES: self._list_config_resources,
+            ApiKey.ALTER_CONFIGS: self._alter_configs,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self._incremental_alter_configs,
             ApiKey.CREATE_TOPICS: self._create_topics,
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
@@ -202,7 +214,22 @@ class DataPlane:
         assert isinstance(request, DescribeConfigsRequest)
         self._reply(token, self._configs.answer(request))
 
-    # Requests that change topics
+    def _list_config_resources(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, ListConfigResourcesRequest)
+        answer = answer_list_config_resources(
+            request, token.api_version, self.registry, self._group_configs, self._cluster.node_id
+        )
+        self._reply(token, answer)
+
+    # Requests that change topics and configs
+
+    def _alter_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, AlterConfigsRequest)
+        self._run_in_queue(token, lambda: self._altering.answer(request))
+
+    def _incremental_alter_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, IncrementalAlterConfigsRequest)
+        self._run_in_queue(token, lambda: self._altering.answer_incremental(request))
 
     def _create_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreateTopicsRequest)

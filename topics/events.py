@@ -130,6 +130,35 @@ class SaveFailed(Struct, frozen=True):
     reason: str
 
 
+class GroupConfigsChanged(Struct, frozen=True):
+    """A group has these configs now; it had others."""
+
+    group_id: str
+    configs: dict[str, str]
+
+
+class GroupConfigsLost(Struct, frozen=True):
+    """The file was damaged: no group has configs of its own any more."""
+
+    kept_as: str
+
+
+class GroupConfigCapped(Struct, frozen=True):
+    """A value that was set is outside of the broker's limits of this start."""
+
+    group_id: str
+    name: str
+    value: int
+    in_effect: int
+
+
+class TopicConfigsChanged(Struct, frozen=True):
+    """A topic has these configs of its own now; it had others."""
+
+    name: TopicName
+    configs: dict[str, str]
+
+
 TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
 TopicEvent = (
     TopicChange
@@ -139,6 +168,10 @@ TopicEvent = (
     | StrayFolderRenamed
     | CatalogRebuilt
     | ConfigsLost
+    | TopicConfigsChanged
+    | GroupConfigsChanged
+    | GroupConfigsLost
+    | GroupConfigCapped
     | AutoCreationFailed
     | RecordsAppended
     | RecordsFetched

@@ -29,6 +29,7 @@ from topics.events import (
     SaveFailed,
     StrayFolderRenamed,
     TopicChange,
+    TopicConfigsChanged,
     TopicCreated,
     TopicDeleted,
     TopicEvent,
@@ -236,6 +237,21 @@ class TopicRegistry:
             self._deleting.update(deleted or {} if is_decided else {})
             raise
         self._entries = entries
+
+    def change_configs(self, topic: Topic, configs: dict[str, str]) -> Steps[None]:
+        """Replace a topic's own configs by these, which are valid. They count at once."""
+        effective = self.configs.effective(configs)
+        if configs == topic.configs:
+            return
+        entry = replace(self._entries[topic.name], configs=configs)
+        entries = {**self._entries, topic.name: entry}
+        yield from self._save(self._catalog(entries))
+        self._entries = entries
+        topic.configs, topic.effective = configs, effective
+        for partition in topic.partitions:
+            if partition.log is not None:
+                partition.log.settings = effective.log
+        self._observe(TopicConfigsChanged(topic.name, dict(configs)))
 
     def delete(self, *topics: Topic, client_id: str = "", client_host: str = "") -> Steps[None]:
         """Remove topics and their records. Raises OSError; then nothing is removed."""

@@ -3,7 +3,7 @@
 Kafka's counterpart: the log calls of `SocketServer`, `CoordinatorRuntime`, `LogManager`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.observe import events as shell
@@ -79,6 +79,31 @@ def _(event: topics.CatalogRebuilt) -> Iterable[LogLine]:
 def _(event: topics.ConfigsLost) -> Iterable[LogLine]:
     message = "Dropped the configs of a topic: they must be set again"
     yield LogLine("warning", message, {"topic": event.name, "reason": event.reason})
+
+
+@log_lines_for(NODE_LINES, topics.TopicConfigsChanged)
+def _(event: topics.TopicConfigsChanged) -> Iterable[LogLine]:
+    fields: LogFields = {"topic": event.name, "configs": _configs(event.configs)}
+    yield LogLine("info", "Changed the configs of a topic", fields)
+
+
+@log_lines_for(NODE_LINES, topics.GroupConfigsChanged)
+def _(event: topics.GroupConfigsChanged) -> Iterable[LogLine]:
+    fields: LogFields = {"group_id": event.group_id, "configs": _configs(event.configs)}
+    yield LogLine("info", "Changed the configs of a group", fields)
+
+
+@log_lines_for(NODE_LINES, topics.GroupConfigsLost)
+def _(event: topics.GroupConfigsLost) -> Iterable[LogLine]:
+    message = "Dropped the damaged configs of groups: they must be set again"
+    yield LogLine("warning", message, {"kept_as": event.kept_as})
+
+
+@log_lines_for(NODE_LINES, topics.GroupConfigCapped)
+def _(event: topics.GroupConfigCapped) -> Iterable[LogLine]:
+    fields: LogFields = {"group_id": event.group_id, "name": event.name, "value": event.value}
+    message = "A config of a group is outside of the broker's limits; the limit counts"
+    yield LogLine("warning", message, {**fields, "in_effect": event.in_effect})
 
 
 @log_lines_for(NODE_LINES, topics.AutoCreationFailed)
@@ -310,6 +335,10 @@ def _(event: shell.VerdictCleared) -> Iterable[LogLine]:
 
 def _partition(topic_partition: tuple[str, int]) -> str:
     return f"{topic_partition[0]}-{topic_partition[1]}"
+
+
+def _configs(configs: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(configs.items()))
 
 
 def _named(partitions: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -25,9 +26,17 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -62,12 +71,15 @@ Request = (
     | InitProducerIdRequest
     | OffsetForLeaderEpochRequest
     | DescribeConfigsRequest
+    | AlterConfigsRequest
     | CreatePartitionsRequest
     | DeleteGroupsRequest
+    | IncrementalAlterConfigsRequest
     | OffsetDeleteRequest
     | DescribeClusterRequest
     | ConsumerGroupHeartbeatRequest
     | ConsumerGroupDescribeRequest
+    | ListConfigResourcesRequest
     | DescribeTopicPartitionsRequest
 )
 Response = (
@@ -90,12 +102,15 @@ Response = (
     | InitProducerIdResponse
     | OffsetForLeaderEpochResponse
     | DescribeConfigsResponse
+    | AlterConfigsResponse
     | CreatePartitionsResponse
     | DeleteGroupsResponse
+    | IncrementalAlterConfigsResponse
     | OffsetDeleteResponse
     | DescribeClusterResponse
     | ConsumerGroupHeartbeatResponse
     | ConsumerGroupDescribeResponse
+    | ListConfigResourcesResponse
     | DescribeTopicPartitionsResponse
 )
 
@@ -119,12 +134,15 @@ REQUESTS: Final[dict[ApiKey, type[Request]]] = {
     ApiKey.INIT_PRODUCER_ID: InitProducerIdRequest,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochRequest,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsRequest,
+    ApiKey.ALTER_CONFIGS: AlterConfigsRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
     ApiKey.DELETE_GROUPS: DeleteGroupsRequest,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest,
     ApiKey.OFFSET_DELETE: OffsetDeleteRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
+    ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest,
 }
 RESPONSES: Final[dict[ApiKey, type[Response]]] = {
@@ -147,11 +165,14 @@ RESPONSES: Final[dict[ApiKey, type[Response]]] = {
     ApiKey.INIT_PRODUCER_ID: InitProducerIdResponse,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochResponse,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse,
+    ApiKey.ALTER_CONFIGS: AlterConfigsResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
     ApiKey.DELETE_GROUPS: DeleteGroupsResponse,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsResponse,
     ApiKey.OFFSET_DELETE: OffsetDeleteResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
+    ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesResponse,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsResponse,
 }

@@ -17,7 +17,13 @@ from protocol.primitives import uvarint
 from protocol.schema import ArrayOf, FieldSpec, Message, Struct, StructOf, Wire, fields_of
 from tests.world import subscription
 
-__all__ = ["COORDINATOR_REQUESTS", "Frames", "RequestHeader", "ResponseHeader"]
+__all__ = [
+    "CONSUMER_GROUP_REQUESTS",
+    "COORDINATOR_REQUESTS",
+    "Frames",
+    "RequestHeader",
+    "ResponseHeader",
+]
 
 COORDINATOR_REQUESTS: Final = (
     ApiKey.OFFSET_COMMIT,
@@ -31,6 +37,10 @@ COORDINATOR_REQUESTS: Final = (
     ApiKey.LIST_GROUPS,
     ApiKey.DELETE_GROUPS,
     ApiKey.OFFSET_DELETE,
+)
+CONSUMER_GROUP_REQUESTS: Final = (
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
 )
 OFTEN: Final = (ApiKey.JOIN_GROUP, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT)
 

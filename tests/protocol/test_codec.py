@@ -103,12 +103,12 @@ BAD_REQUESTS = {
     "005d 0000 00000007 0000": "api key 93, version 0, client id ''",
     "004c 0000 00000007 0002 6331 00": "ShareGroupHeartbeat (api key 76), version 0, "
     "client id 'c1'",
-    "002c 0001 00000007 ffff": "IncrementalAlterConfigs (api key 44), version 1",
-    "002c 0001 00000007": "IncrementalAlterConfigs (api key 44), version 1",
-    "002c 0001 00000007 0003 6331": "IncrementalAlterConfigs (api key 44), version 1",
-    "002c 0001 00000007 0002 1bff": "IncrementalAlterConfigs (api key 44), version 1, "
+    "0030 0001 00000007 ffff": "DescribeClientQuotas (api key 48), version 1",
+    "0030 0001 00000007": "DescribeClientQuotas (api key 48), version 1",
+    "0030 0001 00000007 0003 6331": "DescribeClientQuotas (api key 48), version 1",
+    "0030 0001 00000007 0002 1bff": "DescribeClientQuotas (api key 48), version 1, "
     "client id '\\x1b\ufffd'",
-    f"002c 0001 00000007 0200 {'61' * 512}": "IncrementalAlterConfigs (api key 44), version 1, "
+    f"0030 0001 00000007 0200 {'61' * 512}": "DescribeClientQuotas (api key 48), version 1, "
     f"client id '{'a' * 80}...'",
     "000c 0005 00000007 0000": "Heartbeat (api key 12), version 5, client id ''",
     "000c ffff 00000007 0000": "Heartbeat (api key 12), version -1, client id ''",

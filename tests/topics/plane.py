@@ -44,6 +44,7 @@ from topics.admin_queue import Steps, run_now
 from topics.cluster import BrokerConfig, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
+from topics.group_config_store import GroupConfigStore
 from topics.settings import TopicSettings
 
 WALL_MS = 1_700_000_000_000
@@ -89,6 +90,7 @@ class Plane:
         self.store = MemoryStore()
         self.catalog = MemoryFile()
         self.producer_snapshot = MemoryFile()
+        self.group_configs_file = MemoryFile()
         self.cluster = Cluster()
         self.events: list[TopicEvent] = []
         self.answers: dict[ReplyToken, Response | None] = {}
@@ -99,11 +101,18 @@ class Plane:
         self.data = self._start()
 
     def _start(self) -> DataPlane:
+        self.group_configs = GroupConfigStore(
+            self.group_configs_file,
+            self.settings.broker_properties,
+            self.events.append,
+            repair=self.repair,
+        )
         return DataPlane(
             self.store,
             self.catalog,
             self.settings,
             cluster=self.cluster,
+            group_configs=self.group_configs,
             reply=self._reply,
             observe=self.events.append,
             hang_up=self.closed_connections.append,

@@ -12,7 +12,7 @@ import pytest
 from protocol.codec import Malformed, decode_request
 from protocol.names import ApiKey
 from seams.reply_token import ReplyToken
-from tests.coordinator.frames import COORDINATOR_REQUESTS, Frames
+from tests.coordinator.frames import CONSUMER_GROUP_REQUESTS, COORDINATOR_REQUESTS, Frames
 from tests.topics.plane import Plane
 
 SEEDS: Final = int(os.environ.get("FUZZ_SEEDS", "30"))
@@ -20,7 +20,9 @@ STEPS: Final = 60
 WAIT_MS: Final = 60_000
 
 DATA_PLANE_REQUESTS: Final = tuple(
-    api_key for api_key in ApiKey if api_key not in (*COORDINATOR_REQUESTS, ApiKey.API_VERSIONS)
+    api_key
+    for api_key in ApiKey
+    if api_key not in (*COORDINATOR_REQUESTS, *CONSUMER_GROUP_REQUESTS, ApiKey.API_VERSIONS)
 )
 FRAME_BYTES_MAX: Final = 1_000_000
 

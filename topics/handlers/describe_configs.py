@@ -1,13 +1,13 @@
 """DescribeConfigs: the configs in effect for topics and the broker, with their sources.
 
-A topic's configs are resolved from its own and the broker's (`configs.py`); the broker's come from
-`ClusterView`. Dynamic configs, loggers, client metrics and groups have none: they cannot be set.
+The configs of a topic or a group are resolved from its own and the broker's (`configs.py`,
+`group_configs.py`); the broker's come from `ClusterView`. Loggers, client metrics and the broker's
+dynamic configs have none: they cannot be set.
 Kafka's counterpart: `ConfigHelper`.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from enum import IntEnum
 from typing import Final, NamedTuple, assert_never
 
 from protocol import java_text
@@ -23,20 +23,12 @@ from protocol.messages.describe_configs import (
 from protocol.names import ConfigSource, ErrorCode, TopicName
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
+from topics.config_resources import ConfigResourceType
 from topics.configs import ConfigEntry, displayed_value
+from topics.group_config_store import GroupConfigStore
+from topics.group_configs import GroupConfigEntry
 from topics.registry import Topic, TopicRegistry
 from topics.topic_names import name_fault
-
-
-class ConfigResourceType(IntEnum):
-    """ConfigResource.Type: the `resource_type` of DescribeConfigs."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
 
 _RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
 _NO_ROOM: Final = ApiError(
@@ -60,9 +52,12 @@ class _Described(NamedTuple):
 class DescribeConfigsHandler:
     """Answers DescribeConfigs."""
 
-    def __init__(self, registry: TopicRegistry, cluster: ClusterView) -> None:
+    def __init__(
+        self, registry: TopicRegistry, cluster: ClusterView, group_configs: GroupConfigStore
+    ) -> None:
         self._registry = registry
         self._cluster = cluster
+        self._group_configs = group_configs
 
     def answer(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         if any(r.resource_type not in _RESOURCE_TYPES for r in request.resources):
@@ -98,7 +93,9 @@ class DescribeConfigsHandler:
         )
 
     def _own_configs(self, resource: DescribeConfigsResource) -> frozenset[tuple[str, str]]:
-        """The topic's own configs; topics that have the same ones have the same description."""
+        """The resource's own configs; those that have the same ones have the same description."""
+        if resource.resource_type == ConfigResourceType.GROUP:
+            return frozenset(self._group_configs.configs(resource.resource_name).items())
         topic = None
         if resource.resource_type == ConfigResourceType.TOPIC:
             topic = self._registry.by_name(TopicName(resource.resource_name))
@@ -116,7 +113,7 @@ class DescribeConfigsHandler:
                 missing = "Client metrics subscription name must not be empty"
                 return () if name else _invalid(missing)
             case ConfigResourceType.GROUP:
-                return () if name else _invalid("Group name must not be empty")
+                return self._group(name)
             case _:
                 assert_never(resource_type)
 
@@ -151,6 +148,14 @@ class DescribeConfigsHandler:
             documentation=entry.key.documentation,
         )
 
+    def _group(self, name: str) -> Entries | ApiError:
+        """A group need not exist to have configs."""
+        if not name:
+            return _invalid("Group name must not be empty")
+        return map(
+            _group_entry, self._group_configs.rules.entries(self._group_configs.configs(name))
+        )
+
     def _broker(self, name: str) -> Entries | ApiError:
         if not name:
             return ()  # the cluster-wide dynamic configs: there are none
@@ -170,6 +175,17 @@ class DescribeConfigsHandler:
             return None
         expected = f"{self._cluster.node_id}{otherwise}"
         return _invalid(f"Unexpected broker id, expected {expected} but received {name}")
+
+
+def _group_entry(entry: GroupConfigEntry) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        entry.key.name,
+        entry.text,
+        config_source=entry.synonyms[0][2],
+        synonyms=[DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms],
+        config_type=entry.key.type,
+        documentation=entry.key.documentation,
+    )
 
 
 def _broker_entry(config: BrokerConfig) -> DescribeConfigsResourceResult:

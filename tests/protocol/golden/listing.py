@@ -21,6 +21,8 @@ _KAFKA_NAMES = {
     "DescribedAssignment": "Assignment",
     "DescribedConsumerMember": "Member",
     "DescribedConsumerGroup": "DescribedGroup",
+    "IncrementalAlterConfigsResource": "AlterConfigsResource",
+    "IncrementalAlterableConfig": "AlterableConfig",
 }
 
 

@@ -21,7 +21,7 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.names import OFFSETS_TOPIC, ConfigSource, ErrorCode, TopicName
 from tests.topics.plane import Plane
 from topics.cluster import BrokerConfig
-from topics.handlers.describe_configs import ConfigResourceType
+from topics.config_resources import ConfigResourceType
 from topics.settings import TopicSettings
 
 # DescribeCluster
@@ -274,7 +274,6 @@ def test_what_has_no_configs_is_refused_in_kafkas_words(
         (ConfigResourceType.BROKER, ""),
         (ConfigResourceType.BROKER_LOGGER, "1"),
         (ConfigResourceType.CLIENT_METRICS, "m"),
-        (ConfigResourceType.GROUP, "g"),
     ],
 )
 def test_resources_without_configs_have_no_entries(

@@ -1,0 +1,286 @@
+"""AlterConfigs and IncrementalAlterConfigs: change the configs of topics and groups.
+
+Each resource of a request is changed, or refused, by itself. Both requests become edits of the
+configs that a resource has now. The configs of the broker cannot be changed while it runs.
+Kafka's counterpart: `ConfigAdminManager` and `ConfigurationControlManager`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from protocol import java_text
+from protocol.config_def import ConfigException, ConfigType
+from protocol.java_text import split_list
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from protocol.names import ErrorCode, TopicName
+from topics.admin_queue import Steps
+from topics.api_error import ApiError, disk_error, internal_topic_error
+from topics.config_resources import ConfigOperation, ConfigResourceType
+from topics.configs import KEYS as TOPIC_KEYS
+from topics.configs import TopicConfigKey
+from topics.group_config_store import GroupConfigStore
+from topics.group_configs import GROUP_CONFIG_KEYS, GroupConfigKey
+from topics.registry import TopicRegistry
+from topics.topic_names import name_fault
+
+_DONE: Final = ApiError(ErrorCode.NONE)
+_OPERATIONS: Final = frozenset(ConfigOperation)
+_Key = TopicConfigKey | GroupConfigKey
+
+
+class ConfigEdit(NamedTuple):
+    """One operation on one config. `operation` may be none that exists."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+class ConfigChange(NamedTuple):
+    """What is asked for one resource. `replaces`: configs that are not named are removed."""
+
+    resource_type: int
+    resource_name: str
+    edits: Sequence[ConfigEdit]
+    replaces: bool
+
+    @property
+    def resource(self) -> tuple[int, str]:
+        return self.resource_type, self.resource_name
+
+
+class AlterConfigsHandler:
+    """Answers both requests. An answer is an operation of the admin queue."""
+
+    def __init__(
+        self, registry: TopicRegistry, group_configs: GroupConfigStore, node_id: int
+    ) -> None:
+        self._registry = registry
+        self._groups = group_configs
+        self._node_id = node_id
+
+    def answer(self, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:
+        changes = [_replacement(resource) for resource in request.resources]
+        responses = yield from self._responses(changes, validate_only=request.validate_only)
+        return AlterConfigsResponse(responses=responses)
+
+    def answer_incremental(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> Steps[IncrementalAlterConfigsResponse]:
+        changes = [_increment(resource) for resource in request.resources]
+        responses = yield from self._responses(changes, validate_only=request.validate_only)
+        return IncrementalAlterConfigsResponse(responses=responses)
+
+    def _responses(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool
+    ) -> Steps[Sequence[AlterConfigsResourceResponse]]:
+        times = Counter(change.resource for change in changes)
+        responses = []
+        for change in changes:
+            error = (
+                _invalid("Each resource must appear at most once.")
+                if times[change.resource] > 1
+                else _fault(change)
+            )
+            if error is None:
+                error = yield from self._change(change, validate_only=validate_only)
+            responses.append(AlterConfigsResourceResponse(*error, *change.resource))
+        return responses
+
+    def _change(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
+        match change.resource_type:
+            case ConfigResourceType.TOPIC:
+                return (yield from self._topic(change, validate_only=validate_only))
+            case ConfigResourceType.GROUP:
+                return (yield from self._group(change, validate_only=validate_only))
+            case ConfigResourceType.BROKER:
+                return self._broker(change)
+            case ConfigResourceType.BROKER_LOGGER if not change.replaces:
+                return self._logger(change)
+            case ConfigResourceType.CLIENT_METRICS:
+                return _client_metrics(change)
+            case unknown:
+                return _invalid(f"Unknown resource type {unknown}")
+
+    def _topic(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
+        name = TopicName(change.resource_name)
+        if not name:
+            return _invalid("Default topic resources are not allowed.")
+        fault = name_fault(name)
+        if fault is not None:
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        topic = self._registry.by_name(name)
+        if topic is None:
+            text = f"The topic '{name}' does not exist."
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        if topic.is_internal:
+            # They follow from the broker's keys, at each start.
+            return internal_topic_error(name, "given configs")
+        return (
+            yield from _apply(
+                change,
+                topic.configs,
+                TOPIC_KEYS,
+                self._registry.configs.validate,
+                partial(self._registry.change_configs, topic),
+                validate_only=validate_only,
+            )
+        )
+
+    def _group(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
+        group_id = change.resource_name
+        if not group_id:
+            return _invalid("Default group resources are not allowed.")
+        return (
+            yield from _apply(
+                change,
+                self._groups.configs(group_id),
+                GROUP_CONFIG_KEYS,
+                partial(self._groups.validate, group_id),
+                partial(self._groups.change, group_id),
+                validate_only=validate_only,
+            )
+        )
+
+    def _broker(self, change: ConfigChange) -> ApiError:
+        """Kafka differs: it can change some configs of a running broker."""
+        if change.resource_name:  # without a name: the cluster-wide dynamic configs
+            other = self._other_node(change, "Unexpected broker id, expected {}, but received {}")
+            if other is not None:
+                return other
+        return _static(change) or _DONE
+
+    def _logger(self, change: ConfigChange) -> ApiError:
+        other = self._other_node(change, "Unexpected node id. Expected {}, but received {}")
+        if other is not None:
+            return other
+        for edit in change.edits:
+            if edit.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
+                operation = ConfigOperation(edit.operation).name
+                return _invalid(
+                    f"{operation} operation is not allowed for the BROKER_LOGGER resource"
+                )
+            return _invalid_config(f"Logger {edit.name} does not exist!")
+        return _DONE
+
+    def _other_node(self, change: ConfigChange, text: str) -> ApiError | None:
+        name = change.resource_name
+        node_id = java_text.parse_integer(name, java_text.INT_MIN, java_text.INT_MAX)
+        if node_id is None or name != java_text.trim(name):  # as Integer.parseInt
+            return _invalid(f"Node id must be an integer, but it is: {name}")
+        if node_id != self._node_id:
+            return _invalid(text.format(self._node_id, name))
+        return None
+
+
+def _increment(resource: IncrementalAlterConfigsResource) -> ConfigChange:
+    edits = [ConfigEdit(c.name, c.config_operation, c.value) for c in resource.configs]
+    return ConfigChange(resource.resource_type, resource.resource_name, edits, replaces=False)
+
+
+def _replacement(resource: AlterConfigsResource) -> ConfigChange:
+    edits = [ConfigEdit(c.name, ConfigOperation.SET, c.value) for c in resource.configs]
+    return ConfigChange(resource.resource_type, resource.resource_name, edits, replaces=True)
+
+
+def _fault(change: ConfigChange) -> ApiError | None:
+    """What is wrong with a change of any resource."""
+    names = [edit.name for edit in change.edits]
+    if len(set(names)) < len(names):
+        return _invalid("Error due to duplicate config keys")
+    nulls = [
+        edit.name
+        for edit in change.edits
+        if edit.value is None and edit.operation != ConfigOperation.DELETE
+    ]
+    if nulls:
+        return _invalid(f"Null value not supported for : {', '.join(nulls)}")
+    return None
+
+
+def _apply(
+    change: ConfigChange,
+    present: Mapping[str, str],
+    keys: Mapping[str, _Key],
+    validate: Callable[[Mapping[str, str]], None],
+    save: Callable[[dict[str, str]], Steps[None]],
+    *,
+    validate_only: bool,
+) -> Steps[ApiError]:
+    """Edit the configs that a resource has, check them as a whole, and save them."""
+    if any(edit.operation not in _OPERATIONS for edit in change.edits):
+        return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    configs = {} if change.replaces else dict(present)
+    try:
+        for edit in change.edits:
+            _edit(configs, edit, keys.get(edit.name))
+        validate(configs)
+    except ConfigException as refused:
+        return _invalid_config(str(refused))
+    if validate_only:
+        return _DONE
+    try:
+        yield from save(configs)
+    except OSError as fault:
+        return disk_error(fault)
+    return _DONE
+
+
+def _edit(configs: dict[str, str], edit: ConfigEdit, key: _Key | None) -> None:
+    """Raises ConfigException."""
+    if edit.operation == ConfigOperation.DELETE:
+        configs.pop(edit.name, None)
+        return
+    assert edit.value is not None, "checked before"
+    if edit.operation == ConfigOperation.SET:
+        configs[edit.name] = edit.value
+        return
+    operation = ConfigOperation(edit.operation)
+    if key is None or key.type is not ConfigType.LIST:
+        raise ConfigException(
+            f"Can't {operation.name} to key {edit.name} because its type is not LIST."
+        )
+    # Where there is none: Kafka's default, not the broker's, as Kafka's controller takes it.
+    words = list(split_list(configs.get(edit.name, key.default or "")))
+    given = split_list(edit.value)
+    if operation is ConfigOperation.APPEND:
+        words += [word for word in given if word not in words]
+    else:
+        words = [word for word in words if word not in given]
+    configs[edit.name] = ",".join(words)
+
+
+def _static(change: ConfigChange) -> ApiError | None:
+    """Nothing was set dynamically, so deleting changes nothing."""
+    names = [e.name for e in change.edits if e.operation != ConfigOperation.DELETE]
+    if not names:
+        return None
+    return _invalid(f"Cannot update these configs dynamically: [{', '.join(names)}]")
+
+
+def _client_metrics(change: ConfigChange) -> ApiError:
+    if not change.resource_name:
+        return _invalid("Subscription name can't be empty")
+    if all(edit.operation == ConfigOperation.DELETE for edit in change.edits):
+        return _DONE
+    return _invalid("Client metrics subscriptions are not served.")
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _invalid_config(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CONFIG, message)
