@@ -11,7 +11,7 @@ KILLS ?= 200
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
-  consumer-sim long-consumer-sim
+  consumer-sim long-consumer-sim long-assignors
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -103,6 +103,7 @@ golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.protocol.golden.make_config_values $(LIBS)
 	$(BIN)/python -m tests.coordinator.consumer.golden.make $(LIBS)
+	$(BIN)/python -m tests.coordinator.consumer.assignors.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_folders --driver $(DRIVER)
@@ -116,6 +117,9 @@ consumer-sim: install-test  ## replay a simulated world of consumer groups: SEED
 
 long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
 	CONSUMER_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_consumer_groups.py
+
+long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
+	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)
 
 docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
