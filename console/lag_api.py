@@ -16,7 +16,7 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
-from coordinator.classic.group_view import ClassicGroupView
+from coordinator.group_types import AnyGroupView
 from coordinator.member_identity import MemberIdentity
 from history.lag.model import (
     LAG_NOTE_TEXTS,
@@ -107,7 +107,7 @@ def _rank(group_id: str, windows: GroupWindows | None) -> Rank:
     return -LAG_SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
 
 
-def _sums(group: ClassicGroupView, windows: GroupWindows | None) -> dict[str, object]:
+def _sums(group: AnyGroupView, windows: GroupWindows | None) -> dict[str, object]:
     """Without windows: it never committed, or was not sampled yet."""
     return {
         "group": group.group_id,

@@ -53,6 +53,16 @@ def as_classic(group: AnyGroupView | None) -> ClassicGroupView | None:
     return group if isinstance(group, ClassicGroup) else None
 
 
+def as_consumer(group: AnyGroupView | None) -> ConsumerGroupView | None:
+    """The group if it is a consumer group."""
+    return group if isinstance(group, ConsumerGroup) else None
+
+
+def generation_of(group: AnyGroupView) -> int:
+    """What counts its rebalances: the generation, or the group epoch."""
+    return group.generation_id if isinstance(group, ClassicGroup) else group.epoch  # type: ignore[union-attr]
+
+
 class GroupTimers(Protocol):
     """The part of the group store that schedules ops and cancels them."""
 

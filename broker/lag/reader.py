@@ -6,14 +6,15 @@ The log end is the high watermark, as for Kafka's tools. Kafka's counterpart:
 `ConsumerGroupService.describePartitions`, which asks two brokers one after the other.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView
+from coordinator.consumer.member import CurrentAssignment
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
-from coordinator.group_types import as_classic
+from coordinator.group_types import AnyGroupView, as_classic, as_consumer
 from coordinator.member_identity import MemberIdentity
 from history.lag.model import PartitionKey, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
@@ -37,18 +38,15 @@ class LagReader:
         self._registry = registry
         self._partitions = registry.partition_count(OFFSETS_TOPIC) or 0
 
-    def group(self, group_id: GroupId) -> ClassicGroupView | None:
-        return as_classic(self._coordinator.group(group_id))
+    def group(self, group_id: GroupId) -> AnyGroupView | None:
+        return self._coordinator.group(group_id)
 
-    def groups(self) -> Iterator[tuple[ClassicGroupView, ...]]:
+    def groups(self) -> Iterator[tuple[AnyGroupView, ...]]:
         """All groups, some at a time; each part is read when it is requested."""
         for partition in range(self._partitions):
-            groups = map(as_classic, self._coordinator.groups_of(partition))
-            yield tuple(group for group in groups if group is not None)
+            yield tuple(self._coordinator.groups_of(partition))
 
-    def read_group(
-        self, group: ClassicGroupView, owned: Iterable[PartitionKey] = ()
-    ) -> list[Reading]:
+    def read_group(self, group: AnyGroupView, owned: Iterable[PartitionKey] = ()) -> list[Reading]:
         """What the group has committed, and the `owned` partitions without a commit."""
         readings = [
             reading
@@ -63,16 +61,42 @@ class LagReader:
                 readings.append(Reading(topic_name, partition, None, None, start, end))
         return readings
 
-    def waiting(self, group: ClassicGroupView) -> Iterator[PartitionKey]:
+    def waiting(self, group: AnyGroupView) -> Iterator[PartitionKey]:
         """Partitions that members own and never committed, although the log has records."""
-        if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
-            return
-        for member in group.members.values():
-            for topic, partition in owned_by(member.assignment) or ():
-                if partition not in group.offsets.get(TopicName(topic), ()):
-                    start, end = _ends(self.log(topic, partition))
-                    if end is not None and end > (start or 0):
-                        yield topic, partition
+        for topic, partition in self._owned(group):
+            if partition not in group.offsets.get(TopicName(topic), ()):
+                start, end = _ends(self.log(topic, partition))
+                if end is not None and end > (start or 0):
+                    yield topic, partition
+
+    def _owned(self, group: AnyGroupView) -> Iterator[PartitionKey]:
+        classic = as_classic(group)
+        if classic is None:
+            for keys, _ in self._owned_by_members(group):
+                yield from keys
+        elif classic.protocol_type == PROTOCOL_TYPE and classic.state is GroupState.STABLE:
+            for member in classic.members.values():
+                yield from owned_by(member.assignment) or ()
+
+    def owners(self, group: AnyGroupView) -> dict[PartitionKey, tuple[MemberIdentity, ...]]:
+        """Owners of each partition, from the assignments of consumers; empty for other types.
+
+        A classic assignor may assign a partition to several members, by mistake or as copies.
+        """
+        classic = as_classic(group)
+        if classic is not None:
+            return owners_of(classic)
+        return {key: (owner,) for keys, owner in self._owned_by_members(group) for key in keys}
+
+    def _owned_by_members(
+        self, group: AnyGroupView
+    ) -> Iterator[tuple[list[PartitionKey], MemberIdentity]]:
+        """Of a consumer group: what each member owns, with what it is to give back."""
+        consumers = as_consumer(group)
+        if consumers is not None:
+            for member in consumers.members.values():
+                owned = owned_partitions(member.current, self._registry.topic_name)
+                yield owned, member.metadata.identity
 
     def read(
         self, topic: TopicName, commits: Iterable[tuple[int, CommittedOffset]]
@@ -114,10 +138,7 @@ def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
 
 
 def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[MemberIdentity, ...]]:
-    """Owners of each partition, from the assignments of a consumer group; empty for other types.
-
-    An assignor may assign a partition to several members, by mistake or as copies.
-    """
+    """Owners of each partition, from the assignments of consumers in a classic group."""
     owners: dict[PartitionKey, tuple[MemberIdentity, ...]] = {}
     for member_id, owned in assignments_of(group).items():
         member = group.members[member_id]
@@ -127,6 +148,19 @@ def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[MemberIdentit
         for key in owned:
             owners[key] = (*owners.get(key, ()), owner)
     return owners
+
+
+def owned_partitions(
+    current: CurrentAssignment, topic_name: Callable[[TopicId], TopicName | None]
+) -> list[PartitionKey]:
+    """What a member of a consumer group owns, without topics that are deleted."""
+    keys: list[PartitionKey] = []
+    for owned in (current.assigned, current.pending_revocation):
+        for topic_id, partitions in owned.items():
+            name = topic_name(topic_id)
+            if name is not None:
+                keys += [(name, partition) for partition in partitions]
+    return keys
 
 
 def assignments_of(group: ClassicGroupView) -> Mapping[MemberId, list[PartitionKey]]:

@@ -20,12 +20,12 @@ from time import perf_counter
 from typing import Final, Protocol
 from zlib import crc32
 
-from broker.lag.reader import LagReader, owners_of
+from broker.lag.reader import LagReader
 from broker.lag.record_times import RecordTimeLookup, RecordTimes
 from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
-from coordinator.classic.group_view import ClassicGroupView
+from coordinator.group_types import AnyGroupView
 from history.lag.model import STATES_WITHOUT_MEMBERS, GroupLag, PartitionKey, PartitionLag, Reading
 from history.lag.records import Sample, of_deleted_group
 from history.lag.store import GroupWindows, LagStore, RecordTime
@@ -68,7 +68,7 @@ class Watcher(Protocol):
 
     async def inspect(
         self,
-        group: ClassicGroupView,
+        group: AnyGroupView,
         windows: GroupWindows | None,
         now: Now,
         yield_if_due: YieldIfDue,
@@ -134,7 +134,7 @@ class LagSampler:
         if group is None:
             return None
         now_ms = self._clock.now().wall_ms
-        owners = owners_of(group)
+        owners = self._reader.owners(group)
         readings = self._reader.read_group(group, owners)
         state = group.state.value
         missing = [
@@ -158,11 +158,11 @@ class LagSampler:
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 
-    def group_views(self) -> Iterator[tuple[ClassicGroupView, ...]]:
+    def group_views(self) -> Iterator[tuple[AnyGroupView, ...]]:
         """All groups, some at a time; each part is read when it is requested."""
         return self._reader.groups()
 
-    def group(self, group_id: str) -> ClassicGroupView | None:
+    def group(self, group_id: str) -> AnyGroupView | None:
         return self._reader.group(GroupId(group_id))
 
     def group_deleted(self, group_id: str) -> None:
@@ -256,7 +256,7 @@ class LagSampler:
         self._warn_left_out()
         await self._look_up()
 
-    async def _sample(self, group: ClassicGroupView) -> None:
+    async def _sample(self, group: AnyGroupView) -> None:
         try:
             await self._sample_windows(group)
         except Exception as error:  # noqa: BLE001 - one group does not end the round of all
@@ -270,7 +270,7 @@ class LagSampler:
         await self._write(self._clock.now().wall_ms, at_least=COMMITS_AT_ONCE)
         await self._yield_if_due()
 
-    async def _sample_windows(self, group: ClassicGroupView) -> None:
+    async def _sample_windows(self, group: AnyGroupView) -> None:
         fresh: dict[PartitionKey, SampledCommit] = {}
         keys: set[PartitionKey] = set()
         for topic in tuple(group.offsets):

@@ -11,7 +11,7 @@ counted by three metrics of its own (group_series.py).
 the time of the scrape.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from heapq import heapify, heappop, heappush, heappushpop
 from operator import attrgetter, neg
 from typing import Final
@@ -20,12 +20,11 @@ from broker.lag.skipped_groups import METRICS, SkippedGroups
 from broker.metrics.family import escaped, number
 from broker.metrics.lag import LagSource, ShownLag
 from broker.metrics.owners import NO_OWNER, OwnerLabels
-from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group_types import as_classic
+from coordinator.group_types import AnyGroupView, generation_of
 from history.lag.model import LagStatus
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import GroupId
+from protocol.names import GroupId, TopicId, TopicName
 
 STEPS_PER_SLICE: Final = 250
 """Groups and partitions together; about half a millisecond."""
@@ -60,13 +59,13 @@ class ShownGroup:
         "topics",
     )  # fmt: skip
 
-    def __init__(self, group: ClassicGroupView, status: LagStatus | None) -> None:
+    def __init__(self, group: AnyGroupView, status: LagStatus | None) -> None:
         self.status = status
         self.group_id = group.group_id
         self.quoted = f'"{escaped(group.group_id)}"'
         self.state = group.state.value
         self.members = len(group.members)
-        self.generation_id = group.generation_id
+        self.generation_id = generation_of(group)
         # Kafka Connect's workers, for one, commit nothing: no lag, rather than a lag of 0.
         self.has_offsets = group.protocol_type in (None, PROTOCOL_TYPE) or bool(group.offsets)
         self.partitions: list[ShownLag] = []
@@ -103,12 +102,14 @@ class Labelled:
         partitions_max: int,
         with_owners: bool,
         skipped: SkippedGroups | None = None,
+        topic_id: Callable[[TopicName], TopicId | None] = lambda _: None,
     ) -> None:
+        """`topic_id` is needed for the owners of consumer groups."""
         self._coordinator = coordinator
         self._lag = lag
         self._groups_max = groups_max
         self._partitions_max = partitions_max
-        self._owners = OwnerLabels() if with_owners else None
+        self._owners = OwnerLabels(topic_id) if with_owners else None
         self._shown: frozenset[GroupId] = frozenset()  # last time, if there was a choice
         self._skipped = skipped or SkippedGroups(lambda _: None)
         self._quoted_topics: dict[str, str] = {}
@@ -182,7 +183,7 @@ class Labelled:
             quoted = self._quoted_topics[topic] = f'"{escaped(topic)}"'
         return quoted
 
-    def _all_groups(self) -> Iterator[ClassicGroupView]:
+    def _all_groups(self) -> Iterator[AnyGroupView]:
         for groups in self._lag.groups():
             yield from groups
 
@@ -204,11 +205,7 @@ class Labelled:
             if len(partitions) > room:
                 partitions = sorted(partitions, key=_most_lag)[:room]
             room -= len(partitions)
-            owned = (
-                {}
-                if owners is None
-                else owners.of(as_classic(self._coordinator.group(shown.group_id)))
-            )
+            owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
             quoted = shown.quoted
             for topic, partition, committed, lag, seconds, status in partitions:
                 place = (topic, partition)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from broker.lag.reader import LagReader
-from coordinator.classic.group_view import ClassicGroupView
+from coordinator.group_types import AnyGroupView
 from history.lag.model import LagStatus
 from history.lag.store import LagStore
 from protocol.names import TopicName
@@ -28,13 +28,13 @@ class ShownLag(NamedTuple):
 
 
 class LagSource(Protocol):
-    def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
+    def groups(self) -> Iterator[Iterable[AnyGroupView]]:
         """All groups, in slices; each slice is read when it is asked for."""
 
-    def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
+    def of(self, group: AnyGroupView) -> Iterator[ShownLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
-    def status(self, group: ClassicGroupView) -> LagStatus | None:
+    def status(self, group: AnyGroupView) -> LagStatus | None:
         """Of the group as a whole; None before the first sample."""
 
 
@@ -43,10 +43,10 @@ class SampledLag:
         self._reader = reader
         self._book = book
 
-    def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
+    def groups(self) -> Iterator[Iterable[AnyGroupView]]:
         return self._reader.groups()
 
-    def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
+    def of(self, group: AnyGroupView) -> Iterator[ShownLag]:
         sampled = self._book.groups.get(group.group_id)
         windows = {} if sampled is None else sampled.windows
         for topic, offsets in tuple(group.offsets.items()):
@@ -63,6 +63,6 @@ class SampledLag:
                     status = window.status
                 yield ShownLag(topic, reading.partition, committed, lag, seconds, status)
 
-    def status(self, group: ClassicGroupView) -> LagStatus | None:
+    def status(self, group: AnyGroupView) -> LagStatus | None:
         sampled = self._book.groups.get(group.group_id)
         return None if sampled is None else sampled.status

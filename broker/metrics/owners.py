@@ -2,18 +2,33 @@
 
 The owner is read from the consumers' assignments, in any version. Reading them all at each
 scrape would cost more than the rest of it, so what was read is kept until the group's generation or
-members change. A group that is not Stable has no certain owners.
+members change. A classic group that is not Stable has no certain owners; a consumer group always
+has.
 """
+
+from collections.abc import Callable
+from typing import Protocol
 
 from broker.metrics.family import escaped
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import CONSUMER
+from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.group_types import AnyGroupView, as_classic, as_consumer
 from protocol.consumer_protocol import read_assignment
-from protocol.names import GroupId, GroupState, MemberId
+from protocol.names import GroupId, GroupState, MemberId, TopicId, TopicName
 from protocol.primitives import Malformed
 
 LabelsByPartition = dict[tuple[str, int], str]
 """(topic, partition) -> the labels of its owner."""
+
+
+TopicIds = Callable[[TopicName], TopicId | None]
+
+
+class LabelsOfOwners(Protocol):
+    """As a dict has it: the labels of a partition's owner."""
+
+    def get(self, place: tuple[str, int], default: str, /) -> str: ...
 
 
 def _labels(host: str, consumer_id: str, client_id: str) -> str:
@@ -26,12 +41,38 @@ def _labels(host: str, consumer_id: str, client_id: str) -> str:
 NO_OWNER = _labels("", "", "")
 
 
+class ConsumerOwners:
+    """The owners in a consumer group, which knows them by topic id: nothing is kept."""
+
+    def __init__(self, group: ConsumerGroupView, topic_id: TopicIds) -> None:
+        self._group = group
+        self._topic_id = topic_id
+        self._labels: dict[MemberId, str] = {}
+
+    def get(self, place: tuple[str, int], default: str, /) -> str:
+        topic_id = self._topic_id(TopicName(place[0]))
+        member_id = self._group.owners.get(topic_id, {}).get(place[1]) if topic_id else None
+        if member_id is None:
+            return default
+        labels = self._labels.get(member_id)
+        if labels is None:
+            owner = self._group.members[member_id].metadata
+            labels = _labels(owner.client_host, member_id, owner.client_id)
+            self._labels[member_id] = labels
+        return labels
+
+
 class OwnerLabels:
-    def __init__(self) -> None:
+    def __init__(self, topic_id: TopicIds) -> None:
+        self._topic_id = topic_id
         self._kept: dict[GroupId, tuple[int, tuple[MemberId, ...], LabelsByPartition]] = {}
         self._asked: dict[GroupId, tuple[int, tuple[MemberId, ...], LabelsByPartition]] = {}
 
-    def of(self, group: ClassicGroupView | None) -> LabelsByPartition:
+    def of(self, any_group: AnyGroupView | None) -> LabelsOfOwners:
+        consumers = as_consumer(any_group)
+        if consumers is not None:
+            return ConsumerOwners(consumers, self._topic_id)
+        group = as_classic(any_group)
         if group is None or group.state is not GroupState.STABLE or group.protocol_type != CONSUMER:
             return {}
         # A static member that comes back changes its id without a new generation.

@@ -74,6 +74,7 @@ class Metrics:
             partitions_max=config.rollcall_metrics_partitions_max,
             with_owners=kafka_lag_exporter.KAFKA_LAG_EXPORTER in self._aliases,
             skipped=daemon.lag.skipped,
+            topic_id=daemon.data_plane.registry.topic_id,
         )
 
     def portions(self) -> Portions:

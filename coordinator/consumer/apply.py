@@ -5,7 +5,7 @@ later is a number; its op finds it when it fires.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
+from typing import Protocol, cast
 
 from coordinator.consumer import events
 from coordinator.consumer.delayed import (
@@ -29,6 +29,10 @@ class ConsumerTimers(Protocol):
 
     def schedule(self, op: ConsumerOp) -> None: ...
     def cancel(self, key: Hashable) -> None: ...
+
+
+class _Dated(Protocol):
+    at_ms: int
 
 
 def apply_consumer_event(
@@ -57,7 +61,10 @@ def apply_consumer_event(
             _cancel_member(group.group_id, event.old_member_id, timers)
         case _:
             pass
+    state = group.state
     evolve_consumer_group(group, event)
+    if group.state is not state:
+        group.state_since_ms = cast("_Dated", event).at_ms  # events without one leave the state
 
 
 def _watch_session(

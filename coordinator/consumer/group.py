@@ -96,7 +96,7 @@ class ConsumerGroup(Group):
         "owners",
         "regexes",
         "regexes_requested_at_ms",
-        "since_ms",
+        "state_since_ms",
         "state",
         "static_members",
         "subscribed_names",
@@ -104,9 +104,9 @@ class ConsumerGroup(Group):
         "targets",
     )
 
-    def __init__(self, group_id: GroupId, since_ms: int) -> None:
+    def __init__(self, group_id: GroupId, state_since_ms: int) -> None:
         super().__init__(group_id)
-        self.since_ms = since_ms  # wall clock
+        self.state_since_ms = state_since_ms  # wall clock; apply.py
         self.state = GroupState.EMPTY
         self.epoch = FIRST_GROUP_EPOCH
         self.metadata_hash = 0

@@ -33,6 +33,10 @@ class ConsumerMemberView(Protocol):
 
 class ConsumerGroupView(GroupView, Protocol):
     @property
+    def state_since_ms(self) -> int:
+        """Since when it is in its state: wall clock."""
+
+    @property
     def epoch(self) -> int: ...
     @property
     def metadata_hash(self) -> int: ...

@@ -38,7 +38,7 @@ class _Plain(NamedTuple):
     """The fields of a group, in the order of a blob."""
 
     group_type: str
-    since_ms: int
+    state_since_ms: int
     epoch: int
     metadata_hash: int
     assignment_epoch: int
@@ -71,7 +71,7 @@ def plain_consumer_group(group: ConsumerGroup) -> object:
     """What msgpack takes: a list of plain values and lists of these."""
     return _Plain(
         _TYPE,
-        group.since_ms,
+        group.state_since_ms,
         group.epoch,
         group.metadata_hash,
         group.assignment_epoch,
@@ -94,7 +94,7 @@ def is_plain_consumer_group(plain: object) -> bool:
 def consumer_group_of(group_id: GroupId, plain: object) -> ConsumerGroup:
     """The group that `plain_consumer_group` was asked about."""
     stored = _Plain._make(cast("Iterable[object]", plain))
-    group = ConsumerGroup(group_id, stored.since_ms)
+    group = ConsumerGroup(group_id, stored.state_since_ms)
     for values in stored.members:
         member = _PlainMember._make(values)
         group.put_member(_metadata_of(member))

@@ -70,7 +70,7 @@ def _counted(group: ObservedGroup, keys: Iterable[PartitionKey]) -> list[Partiti
     An assignor that is not Kafka's may assign copies as well (Faust: the standbys of tables). With
     such an assignor, only the partitions on which the group commits count.
     """
-    if group.protocol in KAFKAS_ASSIGNORS:
+    if group.protocol in KAFKAS_ASSIGNORS or group.group_type:
         return list(keys)
     return [key for key in keys if key in group.windows]
 
@@ -122,8 +122,9 @@ def orphan_partitions(
                 (added if is_added else known).append((topic, index))
     if group.state_ms < limits.grace_ms:
         known = []
-    # Twice the age: a consumer may have fetched its metadata just before the change.
-    added_grace_ms = limits.grace_ms + 2 * METADATA_MAX_AGE_MS
+    # Twice the age: a consumer may have fetched its metadata just before the change. The members
+    # of a consumer group need not detect it.
+    added_grace_ms = limits.grace_ms + (0 if group.group_type else 2 * METADATA_MAX_AGE_MS)
     added = [
         key
         for key in added
@@ -139,6 +140,12 @@ def orphan_partitions(
             else f"The leader's assignor ({group.protocol}) does not assign them: check "
             "partition.assignment.strategy. A restart of one member triggers a new assignment."
         )
+        if group.group_type:
+            remedy = (
+                "The server-side assignor does not assign them: check group.remote.assignor of "
+                "the consumers and group.consumer.assignors. A restart of one member triggers a "
+                "new target assignment."
+            )
         yield Verdict(
             group.group_id,
             VerdictKind.ORPHAN_PARTITIONS,
@@ -184,11 +191,7 @@ def skewed_assignments(
         heaviest.identity.member_id,
         f"{member_name(heaviest.identity)} has {most} of {total} partitions and "
         f"{member_name(lightest.identity)} has {least}; an even share is {fair}",
-        "range assigns each topic's first partitions to the same members: configure "
-        "partition.assignment.strategy=cooperative-sticky or roundrobin."
-        if group.protocol == "range"
-        else f"Check how the assignor ({group.protocol}) balances; cooperative-sticky and "
-        "roundrobin distribute partitions evenly (partition.assignment.strategy).",
+        _skew_remedy(group),
         {
             "member": member_json(heaviest.identity),
             "partitions": most,
@@ -197,6 +200,22 @@ def skewed_assignments(
             "members": len(group.members),
             **_leader(group),
         },
+    )
+
+
+def _skew_remedy(group: ObservedGroup) -> str:
+    if group.group_type:
+        return (
+            "The server-side assignor uniform distributes partitions evenly; range assigns each "
+            "topic's first partitions to the same members: check group.remote.assignor of the "
+            "consumers."
+        )
+    return (
+        "range assigns each topic's first partitions to the same members: configure "
+        "partition.assignment.strategy=cooperative-sticky or roundrobin."
+        if group.protocol == "range"
+        else f"Check how the assignor ({group.protocol}) balances; cooperative-sticky and "
+        "roundrobin distribute partitions evenly (partition.assignment.strategy)."
     )
 
 
@@ -224,8 +243,12 @@ def needless_moves(
         "",
         f"{len(moved)} of {len(after.owners)} partitions changed their owner in generation "
         f"{after.generation}, although no member joined or left: {format_partitions(moved)}",
-        f"The assignor ({group.protocol}) is not sticky: configure partition.assignment.strategy="
-        "cooperative-sticky, so that members keep their caches and unfinished work.",
+        "The assignor is not sticky: set group.remote.assignor=uniform for the consumers, so that "
+        "members keep their caches and unfinished work."
+        if group.group_type
+        else f"The assignor ({group.protocol}) is not sticky: configure "
+        "partition.assignment.strategy=cooperative-sticky, so that members keep their caches and "
+        "unfinished work.",
         {
             "partitions": [
                 f"{topic}-{index}" for topic, index in sorted(moved)[:VERDICT_NAMES_MAX]

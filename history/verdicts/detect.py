@@ -29,6 +29,7 @@ from history.verdicts.members import (
 )
 from history.verdicts.model import ObservedGroup, Verdict, VerdictLimits
 from history.verdicts.recent_activity import RecentActivity
+from history.verdicts.reconciliation import stuck_reconciliations, unrevoked_partitions
 
 Detector = Callable[[ObservedGroup, RecentActivity, VerdictLimits], Iterator[Verdict]]
 
@@ -45,6 +46,8 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     needless_moves,
     mixed_members,
     refused_joins,
+    unrevoked_partitions,
+    stuck_reconciliations,
 )
 
 

@@ -41,6 +41,17 @@ _LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
     Cause.STATIC_MEMBER_REPLACED: "Two processes use one group.instance.id: give each process "
     "its own.",
 }
+_CONSUMER_LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
+    Cause.SESSION_EXPIRED: "The sessions of members expire: check the processes for long pauses, "
+    "and raise group.consumer.session.timeout.ms, or consumer.session.timeout.ms of this group.",
+    Cause.REBALANCE_TIMEOUT: "A member does not give its partitions back in time: look for a "
+    "call that blocks in onPartitionsRevoked, raise max.poll.interval.ms, or lower "
+    "max.poll.records.",
+    Cause.PARTITIONS_CHANGED: "Subscribed topics are created, deleted or get partitions again and "
+    "again: look for the program that does that.",
+    Cause.REGULAR_EXPRESSION_CHANGED: "A subscribed regular expression matches topics that are "
+    "created and deleted often: make it narrower.",
+}
 _LOOP_REMEDY: Final = (
     "Members join and leave before the group becomes Stable: look for processes that crash, or "
     "that exceed max.poll.interval.ms between two polls. With group.instance.id, a restart causes "
@@ -61,14 +72,16 @@ def rebalance_loops(
     )
     cause = causes.most_common(1)[0][0]
     whose = triggers.most_common(1)
+    what = "group epochs" if group.group_type else "rebalances"
+    remedies = _CONSUMER_LOOP_REMEDIES if group.group_type else _LOOP_REMEDIES
     by = f"; {whose[0][1]} of them triggered by {whose[0][0]}" if whose else ""
     yield Verdict(
         group.group_id,
         VerdictKind.REBALANCE_LOOP,
         "",
-        f"{len(begun)} rebalances within {duration(group.at_ms - begun[0].at_ms)} and no offset "
+        f"{len(begun)} {what} within {duration(group.at_ms - begun[0].at_ms)} and no offset "
         f"advanced, with {group.lag} records to read; most common cause: {cause.value}{by}",
-        _LOOP_REMEDIES.get(cause, _LOOP_REMEDY),
+        remedies.get(cause) or _LOOP_REMEDIES.get(cause, _LOOP_REMEDY),
         {
             "rebalances": len(begun),
             "first_at_ms": begun[0].at_ms,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from history.causes import WaitEnd
+from history.entries import Rebalance
+from history.entry_values import MemberWait
 from history.lag.model import PartitionKey
 from history.verdicts.model import (
     VERDICT_NAMES_MAX,
@@ -122,6 +124,10 @@ def slow_joiners(
     if size < 2:
         return
     for wait in last.waited_for:
+        if last.group_type:
+            if (wait.waited_ms or 0) >= limits.slow_join_ms and wait.end in _REVOKED:
+                yield _slow_to_revoke(group, last, wait)
+            continue
         if wait.end not in (WaitEnd.REJOINED, WaitEnd.DROPPED, WaitEnd.ABSENT):
             continue
         delay_ms = wait.join_delay_ms
@@ -154,6 +160,34 @@ def slow_joiners(
                 "generation": last.generation_after,
             },
         )
+
+
+_REVOKED: Final = (WaitEnd.REVOKED, WaitEnd.DROPPED)
+
+
+def _slow_to_revoke(group: ObservedGroup, last: Rebalance, wait: MemberWait) -> Verdict:
+    how = "gave back" if wait.end is WaitEnd.REVOKED else "had not given back"
+    count = wait.partitions or 0
+    partitions = "1 partition" if count == 1 else f"{count} partitions"
+    return Verdict(
+        group.group_id,
+        VerdictKind.SLOW_JOINER,
+        wait.member.member_id,
+        f"{member_name(wait.member)} {how} {partitions} {duration(wait.waited_ms or 0)} after it "
+        "was told to; their new owners waited for it",
+        "A consumer gives partitions back in poll(), after onPartitionsRevoked has returned: "
+        "lower max.poll.records, or process records in another thread. The others wait for at "
+        "most max.poll.interval.ms.",
+        {
+            "member": member_json(wait.member),
+            "join_delay_ms": wait.join_delay_ms,
+            "waited_ms": wait.waited_ms,
+            "ended": wait.end.value,
+            "partitions": count,
+            "began_at_ms": last.began_at_ms,
+            "generation": last.generation_after,
+        },
+    )
 
 
 def commit_storms(

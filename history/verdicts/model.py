@@ -34,6 +34,7 @@ class VerdictKind(StrEnum):
     ORPHAN_PARTITIONS = "orphan_partitions"
     SKEWED_ASSIGNMENT = "skewed_assignment"
     NEEDLESS_MOVES = "needless_moves"
+    UNREVOKED_PARTITIONS = "unrevoked_partitions"
 
 
 class VerdictLimits(Struct, frozen=True):
@@ -78,6 +79,11 @@ class ObservedMember(Struct, frozen=True):
     protocols: tuple[str, ...] = ()
     topics: frozenset[str] | None = None
     assigned: tuple[PartitionKey, ...] | None = None
+    member_epoch: int | None = None  # this and the next ones: consumer groups
+    is_reconciled: bool = True  # it has reached the target assignment
+    revoking: tuple[PartitionKey, ...] = ()  # it is to give these back
+    revoking_ms: int = 0  # for so long
+    unreleased: tuple[PartitionKey, ...] = ()  # of its target, that other members still own
 
 
 class CommitRate(Struct, frozen=True):
@@ -108,6 +114,7 @@ class ObservedGroup(Struct, frozen=True):
     windows: Mapping[PartitionKey, LagWindow] = field(default_factory=dict)
     still_since_ms: int = 0  # since when a partition has lag and the same offset; 0: none
     commit_rates: Sequence[CommitRate] = ()
+    group_type: str = ""  # "consumer"; "": classic. `generation` is then the group epoch
 
     @property
     def state_ms(self) -> int:

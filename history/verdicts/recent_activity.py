@@ -92,6 +92,13 @@ class BegunRebalance(NamedTuple):
     deadline_ms: int
 
 
+class AssignorFailure(NamedTuple):
+    """A server-side assignor that raised."""
+
+    assignor: str
+    reason: str
+
+
 class GroupAssignment(NamedTuple):
     """The owners of the partitions in one generation, and what was subscribed then."""
 
@@ -127,6 +134,7 @@ class RecentActivity:
         self.mixed_since: dict[str, int] = {}  # kind of mixture -> since when
         self.assignment: GroupAssignment | None = None
         self.previous_assignment: GroupAssignment | None = None
+        self.assignor_failure: AssignorFailure | None = None  # since the last target assignment
         self.grown_at_ms: dict[str, int] = {}  # topics that got partitions since
         self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
         self._ended: dict[str, deque[EndedMembership]] = {}
@@ -152,6 +160,10 @@ class RecentActivity:
                 begun = BegunRebalance(event.at_ms, cause, trigger, event.at_ms)
                 self.rebalances.append(begun)
                 self.without_progress.append(begun)
+            case TargetAssignmentRefusedEntry():
+                self.assignor_failure = AssignorFailure(event.assignor, event.reason)
+            case TargetAssignmentUpdatedEntry():
+                self.assignor_failure = None
             case MemberAddedEntry():
                 self._joined(event.member, event.at_ms, window_ms)
             case StaticMemberReplacedEntry():
@@ -167,8 +179,6 @@ class RecentActivity:
                 GroupConvertedEntry()
                 | ConsumerMemberUpdatedEntry()
                 | StaticMemberLeftEntry()
-                | TargetAssignmentUpdatedEntry()
-                | TargetAssignmentRefusedEntry()
                 | RevocationRequestedEntry()
                 | RevocationEndedEntry()
                 | PartitionsAssignedEntry()

@@ -37,17 +37,27 @@ def remove_members(
 ) -> list[events.ConsumerEvent]:
     """What happens when these go; at least one does."""
     group_id, at_ms = group.group_id, now.wall_ms
-    happened: list[events.ConsumerEvent] = [
-        events.ConsumerMemberRemoved(
-            group_id,
-            at_ms,
-            member.metadata.identity,
-            cause,
-            member.current.member_epoch,
-            everything_owned(member.current),
+    happened: list[events.ConsumerEvent] = []
+    for member in members:
+        session_ms = silent_ms = None
+        if cause is ConsumerRemovalCause.SESSION_EXPIRED:
+            classic = member.metadata.classic
+            session_ms = context.configs.session_timeout_ms(group_id)
+            if classic is not None:
+                session_ms = classic.session_timeout_ms
+            silent_ms = session_ms + now.mono_ms - member.session_deadline_ms
+        happened.append(
+            events.ConsumerMemberRemoved(
+                group_id,
+                at_ms,
+                member.metadata.identity,
+                cause,
+                member.current.member_epoch,
+                everything_owned(member.current),
+                silent_ms,
+                session_ms,
+            )
         )
-        for member in members
-    ]
     left = subscriptions_after(group, [member.metadata for member in members], ())
     happened += [
         events.RegularExpressionRemoved(group_id, at_ms, pattern)

@@ -130,7 +130,7 @@ def test_the_records_of_events_give_the_group_that_the_events_gave(seed: int) ->
     again = the_group(*records)
 
     assert kept_of(again) == kept_of(group)
-    assert again.since_ms == AT_MS
+    assert again.state_since_ms == AT_MS
 
 
 @pytest.mark.parametrize("seed", range(40))
