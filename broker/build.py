@@ -325,6 +325,12 @@ def _verdict_watch(
     base: _Base, registry: TopicRegistry, history: HistoryLog | None, lag: LagSampler
 ) -> VerdictWatch:
     """Without a history it sees only how groups are now."""
+    config = base.config
+    configs = BrokerGroupConfigs(
+        config.group_consumer_session_timeout_ms,
+        config.group_consumer_heartbeat_interval_ms,
+        config.group_consumer_assignment_interval_ms,
+    )
     return VerdictWatch(
         registry,
         verdict_limits(base.config),
@@ -332,6 +338,7 @@ def _verdict_watch(
         base.observer,
         record_nothing if history is None else history.record_entry,
         lag.skipped,
+        configs,
     )
 
 

@@ -8,17 +8,15 @@ compared with those that held before: each new one and each cleared one is an ev
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from broker.lag.commit_rates import CommitMeter
-from broker.lag.reader import CACHED_BYTES_MAX, owned_by
+from broker.lag.group_observer import GroupObserver
 from broker.lag.sampler import YieldIfDue
 from broker.lag.skipped_groups import VERDICTS, SkippedGroups
 from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from coordinator.classic.events import JoinRefused
-from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
-from coordinator.classic.subscriptions import topics_of_subscription
+from coordinator.group_types import AnyGroupView, as_consumer, generation_of
 from coordinator.member_identity import MemberIdentity
 from history.entries import (
     GroupDeletedEntry,
@@ -26,26 +24,19 @@ from history.entries import (
     VerdictBegunEntry,
     VerdictEndedEntry,
 )
-from history.lag.model import LagStatus, PartitionKey
+from history.lag.model import LagStatus
 from history.lag.store import GroupWindows
-from history.ownership import SUBSCRIPTION_BYTES_MAX
-from history.recording.attribution import caller_of
 from history.verdicts.detect import find_verdicts
 from history.verdicts.model import (
-    ObservedGroup,
-    ObservedMember,
     Verdict,
     VerdictKind,
     VerdictLimits,
 )
 from history.verdicts.recent_activity import RecentActivity, RefusedJoin
-from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import UNKNOWN_MEMBER_ID, GroupState, TopicName
+from protocol.names import UNKNOWN_MEMBER_ID, GroupState, MemberId
+from seams.group_configs import BrokerGroupConfigs, GroupConfigs
 from seams.now import Now
 from seams.topics_view import TopicsView
-
-MEMBERS_PER_SLICE: Final = 20
-"""Members that are read before the loop may serve others."""
 
 OF_GENERATION: Final = frozenset(
     {
@@ -71,7 +62,7 @@ class ActiveVerdict(NamedTuple):
     since_ms: int
     generation: int = -1
 
-    def is_current(self, group: ClassicGroupView | None) -> bool:
+    def is_current(self, group: AnyGroupView | None) -> bool:
         """Whether it may still hold: the group may have changed since the last inspection."""
         if group is None:
             return False
@@ -84,8 +75,13 @@ class ActiveVerdict(NamedTuple):
                 )
             case VerdictKind.NO_PROGRESS:
                 return self.verdict.subject in group.members
+            case VerdictKind.UNREVOKED_PARTITIONS:
+                consumers = as_consumer(group)
+                member_id = MemberId(self.verdict.subject)
+                member = None if consumers is None else consumers.members.get(member_id)
+                return member is not None and bool(member.current.pending_revocation)
             case kind if kind in OF_GENERATION:
-                return group.generation_id == self.generation
+                return generation_of(group) == self.generation
             case _:
                 return True
 
@@ -101,14 +97,15 @@ class VerdictWatch:
         observe: Callable[[ShellEvent], None],
         record: RecordEntry = record_nothing,
         skipped: SkippedGroups | None = None,
+        configs: GroupConfigs | None = None,
     ) -> None:
         """`record` writes the beginning and end of a verdict into the group's history."""
         self.limits = limits
         self.meter = CommitMeter()
         self.found: dict[str, int] = {}  # kind -> how often since the start
         self.forgotten = 0  # groups whose activity was dropped beyond `groups_max`
-        self.group_of: Callable[[str], ClassicGroupView | None] | None = None  # as it is now
-        self._topics = topics
+        self.group_of: Callable[[str], AnyGroupView | None] | None = None  # as it is now
+        self._observer = GroupObserver(topics, configs or BrokerGroupConfigs())
         self._groups_max = groups_max
         self._observe = observe
         self._record = record
@@ -176,7 +173,7 @@ class VerdictWatch:
 
     async def inspect(
         self,
-        group: ClassicGroupView,
+        group: AnyGroupView,
         windows: GroupWindows | None,
         now: Now,
         yield_if_due: YieldIfDue,
@@ -184,9 +181,11 @@ class VerdictWatch:
         """One group, in the sampler's round."""
         if not self._is_due(group, windows, now.wall_ms):
             return
-        before = (group.state, group.generation_id, len(group.members))
-        observed = await self._observed(group, windows, now, yield_if_due)
-        if observed is None or before != (group.state, group.generation_id, len(group.members)):
+        before = (group.state, generation_of(group), len(group.members))
+        observed = await self._observer.observe(
+            group, windows, self.meter.rates_of(group.group_id), now, yield_if_due
+        )
+        if observed is None or before != (group.state, generation_of(group), len(group.members)):
             return  # it changed during the inspection: the next round inspects it again
         group_id = group.group_id
         verdicts = find_verdicts(
@@ -195,9 +194,9 @@ class VerdictWatch:
             self.limits,
             lambda error: self._skipped(VERDICTS, group_id, error),
         )
-        self._compare(group.group_id, verdicts, now, group.generation_id)
+        self._compare(group.group_id, verdicts, now, generation_of(group))
 
-    def _is_due(self, group: ClassicGroupView, windows: GroupWindows | None, now_ms: int) -> bool:
+    def _is_due(self, group: AnyGroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
         if group_id in self._activities or group_id in self._active:
             return True
@@ -255,79 +254,3 @@ class VerdictWatch:
             self._active[group_id] = active
         else:
             self._active.pop(group_id, None)
-
-    # ------------------------------------------------------------ observation
-
-    async def _observed(
-        self,
-        group: ClassicGroupView,
-        windows: GroupWindows | None,
-        now: Now,
-        yield_if_due: YieldIfDue,
-    ) -> ObservedGroup | None:
-        members: list[ObservedMember] = []
-        topics: set[str] = set()
-        for number, member_id in enumerate(tuple(group.members), start=1):
-            member = group.members.get(member_id)
-            if member is None:
-                return None
-            observed = _member(group, member, now)
-            members.append(observed)
-            topics.update(observed.topics or ())
-            if number % MEMBERS_PER_SLICE == 0:
-                await yield_if_due()
-        counts = {topic: self._topics.partition_count(topic) for topic in map(TopicName, topics)}
-        return ObservedGroup(
-            group.group_id,
-            now.wall_ms,
-            group.state.value,
-            group.state_since_ms,
-            group.generation_id,
-            group.protocol_type,
-            group.protocol_name,
-            group.leader_id,
-            members,
-            tuple(group.pending_member_ids),
-            {topic: count for topic, count in counts.items() if count is not None},
-            {} if windows is None else windows.windows,
-            0 if windows is None else windows.still_since_ms,
-            self.meter.rates_of(group.group_id),
-        )
-
-
-def _member(group: ClassicGroupView, member: ClassicMemberView, now: Now) -> ObservedMember:
-    topics: frozenset[str] | None = None
-    assigned: tuple[PartitionKey, ...] | None = None
-    if group.protocol_type == PROTOCOL_TYPE:
-        subscription = member.metadata_for(group.protocol_name)
-        if not subscription and member.protocols:
-            subscription = member.protocols[0][1]
-        is_small = len(subscription) <= CACHED_BYTES_MAX
-        if len(subscription) <= SUBSCRIPTION_BYTES_MAX:
-            topics = (_cached_topics_of if is_small else _topics_of)(subscription)
-        if group.state is GroupState.STABLE:
-            assigned = owned_by(member.assignment)
-    silent_ms = 0
-    if member.session_deadline_ms != SESSION_PAUSED:
-        heard_ms = member.session_deadline_ms - member.session_timeout_ms
-        silent_ms = max(now.mono_ms - heard_ms, 0)
-    return ObservedMember(
-        caller_of(member),
-        member.session_timeout_ms,
-        member.rebalance_timeout_ms,
-        silent_ms,
-        has_rejoined=member.awaiting_join is not None,
-        waits_for_sync=member.awaiting_sync is not None,
-        is_to_sync=member.member_id in group.pending_sync_ids,
-        protocols=tuple(name for name, _ in member.protocols),
-        topics=topics,
-        assigned=assigned,
-    )
-
-
-def _topics_of(subscription: bytes) -> frozenset[str] | None:
-    topics = topics_of_subscription(subscription)
-    return None if topics is None else frozenset(topics)
-
-
-_cached_topics_of = lru_cache(maxsize=4_096)(_topics_of)
