@@ -57,6 +57,7 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC
+from seams.group_configs import BrokerGroupConfigs
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
 from storage.log.sealed_flush import SealedFlush

@@ -101,6 +101,7 @@ class ConsumerTurnRecorder:
         yield from self._entries_of(event)
         self._turn.apply(event)
         if isinstance(event, events.TargetAssignmentUpdated) and self._running is not None:
+            self._running.reached.clear()
             self._running.unreconciled = {
                 member_id
                 for member_id in self._turn.member_ids()

@@ -135,6 +135,7 @@ class RecentActivity:
         self.assignment: GroupAssignment | None = None
         self.previous_assignment: GroupAssignment | None = None
         self.assignor_failure: AssignorFailure | None = None  # since the last target assignment
+        self.handed_over_at_ms = 0  # consumer groups: partitions were given back or taken over
         self.grown_at_ms: dict[str, int] = {}  # topics that got partitions since
         self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
         self._ended: dict[str, deque[EndedMembership]] = {}
@@ -160,6 +161,8 @@ class RecentActivity:
                 begun = BegunRebalance(event.at_ms, cause, trigger, event.at_ms)
                 self.rebalances.append(begun)
                 self.without_progress.append(begun)
+            case RevocationEndedEntry() | PartitionsAssignedEntry():
+                self.handed_over_at_ms = event.at_ms
             case TargetAssignmentRefusedEntry():
                 self.assignor_failure = AssignorFailure(event.assignor, event.reason)
             case TargetAssignmentUpdatedEntry():
@@ -180,8 +183,6 @@ class RecentActivity:
                 | ConsumerMemberUpdatedEntry()
                 | StaticMemberLeftEntry()
                 | RevocationRequestedEntry()
-                | RevocationEndedEntry()
-                | PartitionsAssignedEntry()
                 | RegularExpressionResolvedEntry()
                 | GroupCreatedEntry()
                 | GroupLoadedEntry()

@@ -78,6 +78,8 @@ def stuck_reconciliations(
     if group.state == ASSIGNING:
         yield _without_target(group, activity)
         return
+    if group.at_ms - activity.handed_over_at_ms < limits.stuck_ms:
+        return  # partitions were given back or taken over a moment ago
     waiting = [member for member in group.members if not member.is_reconciled]
     if waiting:
         yield _unreconciled(group, waiting)

@@ -74,6 +74,7 @@ class HistoryWorld(World):
         self.recorded = self.history_sink = MemoryHistory(
             self.recorded.records if hasattr(self, "recorded") else ()
         )
+        self.recorded.recorder.name_topics(self.topics.topic_name)
         super().start(logs)
 
     # ------------------------------------------------------------ what is remembered
