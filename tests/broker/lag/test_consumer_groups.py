@@ -1,4 +1,4 @@
-"""Consumer groups beside the coordinator: owners of their partitions, and verdicts on real turns."""
+"""Consumer groups beside the coordinator: owners of partitions, and verdicts on real turns."""
 
 from types import SimpleNamespace
 from typing import cast

@@ -1,4 +1,4 @@
-"""Rebalances of consumer groups on real turns: what the history says of consumers that do all right."""
+"""Rebalances of consumer groups on real turns: what the history has of proper consumers."""
 
 import pytest
 
