@@ -124,7 +124,8 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
         count = "1 member" if members == 1 else f"{members} members"
         kind = answer.get("protocol_type")
         of_type = f", type {kind}" if kind and kind != "consumer" else ""
-        yield f"Group {group}: {state}, generation {answer['generation']}, {count}{of_type}"
+        number = "group epoch" if answer.get("group_type") == "consumer" else "generation"
+        yield f"Group {group}: {state}, {number} {answer['generation']}, {count}{of_type}"
     waiting = answer["waiting_story"]
     if isinstance(waiting, list) and waiting:
         yield ""

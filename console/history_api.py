@@ -22,7 +22,7 @@ from broker.history_log.reader import FOREVER_MS, TimeRange
 from broker.history_log.view import HistoryView
 from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
-from coordinator.group_types import as_classic
+from coordinator.group_types import as_consumer, generation_of
 from history.encoding import as_plain
 from history.entries import ENTRY_NAMES, GroupDeletedEntry, OffsetsMovedEntry
 from history.text.entry_text import format_entry
@@ -93,12 +93,12 @@ class HistoryApi:
     ) -> dict[str, object]:
         """The group at this moment: whom it waits for, and what is wrong."""
         group = self._daemon.coordinator.group(GroupId(group_id))
-        classic = as_classic(group)
+        consumers = as_consumer(group)
         waiting = view.waiting(group_id) if is_now else None
         now_ms = self._daemon.clock.now().wall_ms
         return {
             "state": None if group is None else str(group.state),
-            "generation": None if classic is None else classic.generation_id,
+            "generation": None if group is None else generation_of(group),
             "members": None if group is None else len(group.members),
             "protocol_type": None if group is None else group.protocol_type,
             "waiting": None if waiting is None else _waiting(waiting),
@@ -107,6 +107,8 @@ class HistoryApi:
                 for active in self._daemon.verdicts.active(group_id)
             ],
             "waiting_story": [] if waiting is None else format_wait(waiting, now_ms),
+            "group_type": None if group is None else str(group.group_type),
+            "assignment_epoch": None if consumers is None else consumers.assignment_epoch,
         }
 
     async def _history(self, request: web.Request) -> web.Response:

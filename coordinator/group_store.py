@@ -124,7 +124,7 @@ class GroupStore:
                 self.add(group)
             elif isinstance(event, GroupDeleted):
                 group = self.groups.pop(group_id)
-                self._group_counts.removed(group.state, len(group.members))
+                self._group_counts.removed(group)
                 end_group(group, event.at_ms, self)
                 group.offsets = {}
             elif isinstance(event, GroupConverted):
@@ -142,7 +142,7 @@ class GroupStore:
         group = new_group(group_id, event.at_ms, event.to_type)
         group.offsets, old.offsets = old.offsets, {}
         group.position, group.offsets_position = old.position, old.offsets_position
-        self._group_counts.removed(old.state, len(old.members))
+        self._group_counts.removed(old)
         end_group(old, event.at_ms, self)
         self.add(group)
 
@@ -157,7 +157,7 @@ class GroupStore:
         groups = list(self.groups.values())
         self.groups.clear()
         for group in groups:
-            self._group_counts.removed(group.state, len(group.members))
+            self._group_counts.removed(group)
         return groups
 
     # ------------------------------------------------------------ what waits on them

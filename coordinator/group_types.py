@@ -60,7 +60,11 @@ def as_consumer(group: AnyGroupView | None) -> ConsumerGroupView | None:
 
 def generation_of(group: AnyGroupView) -> int:
     """What counts its rebalances: the generation, or the group epoch."""
-    return group.generation_id if isinstance(group, ClassicGroup) else group.epoch  # type: ignore[union-attr]
+    classic, consumers = as_classic(group), as_consumer(group)
+    if classic is not None:
+        return classic.generation_id
+    assert consumers is not None
+    return consumers.epoch
 
 
 class GroupTimers(Protocol):

@@ -9,12 +9,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from broker.history_log.consumer_wait import consumer_group_wait
 from broker.history_log.reader import ALWAYS, FoundEntry, TimeRange, read_events, read_rebalances
 from broker.history_log.writer import HistoryLog
 from broker.loop.clock import SystemClock
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group_types import as_classic
+from coordinator.group_types import as_classic, as_consumer
 from history.causes import WaitEnd
 from history.entries import Rebalance
 from history.entry_values import MemberWait
@@ -133,10 +134,14 @@ class HistoryView:
 
     def waiting(self, group_id: str) -> GroupWait | None:
         """What the group waits for; None if there is no group, or if it waits for nothing."""
-        group = as_classic(self._coordinator.group(GroupId(group_id)))
+        any_group = self._coordinator.group(GroupId(group_id))
+        now = self._clock.now()
+        consumers = as_consumer(any_group)
+        if consumers is not None:
+            return consumer_group_wait(consumers, now)
+        group = as_classic(any_group)
         if group is None:
             return None
-        now = self._clock.now()
         if group.state is GroupState.PREPARING_REBALANCE:
             return self._waiting_for_joins(group, now)
         if group.state is GroupState.COMPLETING_REBALANCE:

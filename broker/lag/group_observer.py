@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from broker.lag.reader import CACHED_BYTES_MAX, owned_by, owned_partitions
+from broker.lag.reader import CACHED_BYTES_MAX, current_partitions, owned_by
 from broker.lag.sampler import YieldIfDue
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import topics_of_subscription
@@ -126,7 +126,7 @@ class GroupObserver:
             metadata.rebalance_timeout_ms,
             max(now.mono_ms - (member.session_deadline_ms - session_ms), 0),
             topics=topics,
-            assigned=tuple(owned_partitions(current, self._topics.topic_name)),
+            assigned=tuple(current_partitions(current, self._topics.topic_name)),
             member_epoch=current.member_epoch,
             is_reconciled=(
                 state is ConsumerMemberState.STABLE

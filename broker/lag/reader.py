@@ -95,7 +95,7 @@ class LagReader:
         consumers = as_consumer(group)
         if consumers is not None:
             for member in consumers.members.values():
-                owned = owned_partitions(member.current, self._registry.topic_name)
+                owned = current_partitions(member.current, self._registry.topic_name)
                 yield owned, member.metadata.identity
 
     def read(
@@ -150,7 +150,7 @@ def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[MemberIdentit
     return owners
 
 
-def owned_partitions(
+def current_partitions(
     current: CurrentAssignment, topic_name: Callable[[TopicId], TopicName | None]
 ) -> list[PartitionKey]:
     """What a member of a consumer group owns, without topics that are deleted."""

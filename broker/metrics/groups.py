@@ -13,9 +13,12 @@ from typing import Final
 from broker.daemon import Daemon
 from broker.metrics.family import Family, MetricKind, Portions
 from coordinator.classic.events import RemovalCause
+from coordinator.consumer.events import ConsumerRemovalCause, EpochCause
+from coordinator.group import GroupType
 from coordinator.offsets.events import DeletionCause
 from history.causes import Cause
 from history.recording.attribution import CAUSES
+from history.recording.consumer_turn_recorder import EPOCH_CAUSES
 from protocol.names import GroupState
 
 _GROUPS_PER_SLICE: Final = 500
@@ -25,7 +28,7 @@ _GROUPS: Final = Family(
     MetricKind.GAUGE,
     "Groups by state.",
     ("protocol", "state"),
-    kafka="group-count{protocol}; NumGroups, NumGroupsStable and so on",
+    kafka="group-count{protocol}; consumer-group-count{state}; NumGroups, NumGroupsStable, ...",
 )
 _MEMBERS: Final = Family("group_coordinator_members", MetricKind.GAUGE, "Members of all groups.")
 _OFFSETS: Final = Family(
@@ -139,11 +142,58 @@ _SESSIONS_FORGIVEN: Final = Family(
     MetricKind.COUNTER,
     "Members whose session had expired, and that sent a request before a rebalance was needed.",
 )
+_GROUP_EPOCHS: Final = Family(
+    "group_coordinator_consumer_group_rebalances_total",
+    MetricKind.COUNTER,
+    "Group epochs of consumer groups that began, by cause.",
+    ("cause",),
+    kafka="consumer-group-rebalance-count, consumer-group-rebalance-rate",
+)
+_TARGET_SECONDS: Final = Family(
+    "group_coordinator_target_assignment_seconds",
+    MetricKind.HISTOGRAM,
+    "Time that a server-side assignor took for a target assignment.",
+)
+_TARGETS_REFUSED: Final = Family(
+    "group_coordinator_target_assignments_failed_total",
+    MetricKind.COUNTER,
+    "Target assignments that a server-side assignor could not compute.",
+)
+_EPOCHS_FENCED: Final = Family(
+    "group_coordinator_consumer_members_fenced_total",
+    MetricKind.COUNTER,
+    "Requests to consumer groups that were fenced, because of an old member epoch or an instance "
+    "id that is in use.",
+)
 _ASSIGNMENTS_REFUSED: Final = Family(
     "group_coordinator_assignments_refused_total",
     MetricKind.COUNTER,
     "Assignments of group leaders that could not be stored.",
 )
+
+
+_IN_REBALANCE: Final = (
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.ASSIGNING,
+    GroupState.RECONCILING,
+)
+_STATES: Final = {
+    GroupType.CLASSIC: (
+        GroupState.EMPTY,
+        GroupState.PREPARING_REBALANCE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+        GroupState.DEAD,
+    ),
+    GroupType.CONSUMER: (
+        GroupState.EMPTY,
+        GroupState.ASSIGNING,
+        GroupState.RECONCILING,
+        GroupState.STABLE,
+        GroupState.DEAD,
+    ),
+}
 
 
 def collect(daemon: Daemon) -> Portions:
@@ -157,7 +207,9 @@ def collect(daemon: Daemon) -> Portions:
 def _present(daemon: Daemon) -> Portions:
     group_counts = daemon.coordinator.group_counts
     yield _GROUPS.samples(
-        (("classic", state.value), count) for state, count in group_counts.states.items()
+        ((kind.value, state.value), group_counts.of_type[kind][state])
+        for kind, states in _STATES.items()
+        for state in states
     )
     yield _MEMBERS.sample(group_counts.members)
 
@@ -183,9 +235,13 @@ def _rebalances(daemon: Daemon) -> Portions:
     states = daemon.coordinator.group_counts.states
     yield _REBALANCES_BEGUN.by_label(_by_cause(counters.rebalances_begun))
     yield _REBALANCES_COMPLETED.by_label(_by_cause(counters.rebalances_completed))
-    yield _REBALANCES_RUNNING.sample(
-        states[GroupState.PREPARING_REBALANCE] + states[GroupState.COMPLETING_REBALANCE]
-    )
+    yield _REBALANCES_RUNNING.sample(sum(states[state] for state in _IN_REBALANCE))
+    epochs = {cause.value: 0 for cause in Cause}
+    for cause, count in counters.group_epochs_bumped.items():
+        epochs[EPOCH_CAUSES[EpochCause(cause)].value] += count
+    yield _GROUP_EPOCHS.by_label(epochs)
+    yield _TARGET_SECONDS.histograms({(): counters.target_assignment_seconds})
+    yield _TARGETS_REFUSED.sample(counters.target_assignments_refused)
     yield _REBALANCE_OLDEST.sample(counters.oldest_rebalance_ms(now_ms) / 1000)
     yield _REBALANCE_SECONDS.histograms({(): counters.rebalance_seconds})
     yield _JOIN_WAIT_SECONDS.histograms({(): counters.join_wait_seconds})
@@ -195,8 +251,10 @@ def _rebalances(daemon: Daemon) -> Portions:
 def _members(daemon: Daemon) -> Portions:
     counters = daemon.observer.counters
     yield _MEMBERS_ADDED.sample(counters.members_added)
-    yield _MEMBERS_REMOVED.by_label(_by(RemovalCause, counters.members_removed))
+    removed = _by(RemovalCause, counters.members_removed)
+    yield _MEMBERS_REMOVED.by_label(_by(ConsumerRemovalCause, removed))
     yield _MEMBERS_FENCED.sample(counters.members_fenced)
+    yield _EPOCHS_FENCED.sample(counters.consumer_members_fenced)
     yield _STATIC_REPLACED.sample(counters.static_members_replaced)
     yield _SESSIONS_FORGIVEN.sample(counters.lapses_forgiven)
 

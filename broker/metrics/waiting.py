@@ -41,6 +41,10 @@ _KINDS: Final = {
     "InitialDelayedJoin": ("Rebalance", "initial_join"),
     "DelayedJoin": ("Rebalance", "join"),
     "DelayedSync": ("Rebalance", "sync"),
+    "ConsumerSessionTimeout": ("Heartbeat", "consumer_session"),
+    "RebalanceTimeout": ("Rebalance", "revocation"),
+    "ClassicRejoinTimeout": ("Rebalance", "classic_rejoin"),
+    "ClassicSyncTimeout": ("Rebalance", "classic_sync"),
 }
 
 

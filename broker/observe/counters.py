@@ -10,12 +10,14 @@ from typing import Final, TypeVar, cast
 from broker.observe import events as shell
 from broker.observe.stats import Histogram
 from coordinator.classic import events as groups
+from coordinator.consumer import events as consumers
 from coordinator.events import GroupDeleted, PartitionClosed
 from coordinator.offsets import events as offsets
 from protocol.names import NO_GENERATION, GroupId
 from topics import events as topics
 
 REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
+ASSIGNMENT_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 10.0)
 LOAD_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 RUNNING_REBALANCES_MAX: Final = 100_000
 
@@ -28,6 +30,10 @@ class Counters:
     def __init__(self) -> None:
         self.rebalances_begun: dict[str, int] = {}  # by cause
         self.rebalances_completed: dict[str, int] = {}
+        self.group_epochs_bumped: dict[str, int] = {}  # consumer groups: by the first cause
+        self.target_assignment_seconds = Histogram(ASSIGNMENT_BUCKETS_S)
+        self.target_assignments_refused = 0
+        self.consumer_members_fenced = 0
         self.rebalance_seconds = Histogram(REBALANCE_BUCKETS_S)
         self.join_wait_seconds = Histogram(REBALANCE_BUCKETS_S)
         self.assignments_refused = 0
@@ -161,6 +167,42 @@ def _(counters: Counters, event: groups.MembersRemoved) -> None:
 @_counts(groups.LapseForgiven)
 def _(counters: Counters, _event: groups.LapseForgiven) -> None:
     counters.lapses_forgiven += 1
+
+
+@_counts(consumers.GroupEpochBumped)
+def _(counters: Counters, event: consumers.GroupEpochBumped) -> None:
+    for cause in event.causes[:1]:
+        _increment(counters.group_epochs_bumped, cause)
+
+
+@_counts(consumers.TargetAssignmentUpdated)
+def _(counters: Counters, event: consumers.TargetAssignmentUpdated) -> None:
+    counters.target_assignment_seconds.add(event.took_ms / 1000)
+
+
+@_counts(consumers.TargetAssignmentRefused)
+def _(counters: Counters, _event: consumers.TargetAssignmentRefused) -> None:
+    counters.target_assignments_refused += 1
+
+
+@_counts(consumers.ConsumerMemberUpdated)
+def _(counters: Counters, event: consumers.ConsumerMemberUpdated) -> None:
+    counters.members_added += event.is_new
+
+
+@_counts(consumers.ConsumerMemberRemoved)
+def _(counters: Counters, event: consumers.ConsumerMemberRemoved) -> None:
+    _increment(counters.members_removed, event.cause)
+
+
+@_counts(consumers.ConsumerStaticMemberReplaced)
+def _(counters: Counters, _event: consumers.ConsumerStaticMemberReplaced) -> None:
+    counters.static_members_replaced += 1
+
+
+@_counts(consumers.ConsumerMemberFenced)
+def _(counters: Counters, _event: consumers.ConsumerMemberFenced) -> None:
+    counters.consumer_members_fenced += 1
 
 
 @_counts(offsets.OffsetsCommitted)

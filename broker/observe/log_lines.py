@@ -1,7 +1,7 @@
 """Log lines: the form of a line, and the table from a type of event to its lines.
 
-`group_lines.py`, `node_lines.py`, `cleaner_lines.py` and `storage_lines.py` enter a function for
-each type of event that is logged; a type in none of the tables is silent, and
+`group_lines.py`, `consumer_lines.py`, `node_lines.py`, `cleaner_lines.py` and `storage_lines.py`
+enter a function for each type of event that is logged; a type in none of the tables is silent, and
 tests/broker/observe/test_observer.py names those. A message has the words that Kafka's operators
 grep for; the values stand beside it as fields.
 """

@@ -13,6 +13,7 @@ from typing import Final, TextIO
 import structlog
 
 from broker.observe.cleaner_lines import CLEANER_LINES
+from broker.observe.consumer_lines import CONSUMER_LINES
 from broker.observe.counters import Counters
 from broker.observe.group_lines import GROUP_LINES
 from broker.observe.log_lines import LineTable
@@ -25,7 +26,13 @@ from protocol.printable import printable
 FIELD_CHARS_MAX: Final = 500
 """Of one field in a line: twice the longest topic name, and more than any id that people choose."""
 
-LOG_LINES: Final[LineTable] = {**GROUP_LINES, **NODE_LINES, **CLEANER_LINES, **STORAGE_LINES}
+LOG_LINES: Final[LineTable] = {
+    **GROUP_LINES,
+    **CONSUMER_LINES,
+    **NODE_LINES,
+    **CLEANER_LINES,
+    **STORAGE_LINES,
+}
 
 
 class Observer:

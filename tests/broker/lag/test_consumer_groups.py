@@ -26,7 +26,7 @@ def world() -> HistoryWorld:
     return world
 
 
-def given_settled(world: HistoryWorld, *names: str) -> list[ConsumerClient]:
+def given_consumers(world: HistoryWorld, *names: str) -> list[ConsumerClient]:
     clients = [ConsumerClient(world, name) for name in names]
     for client in clients:
         client.join()
@@ -49,7 +49,7 @@ def reader_of(world: HistoryWorld) -> LagReader:
 
 
 def test_owners_are_read_from_current_assignments(world: HistoryWorld) -> None:
-    a, b = given_settled(world, "a", "b")
+    a, b = given_consumers(world, "a", "b")
     reader = reader_of(world)
     group = reader.group(GroupId("g"))
     assert group is not None
@@ -62,7 +62,7 @@ def test_owners_are_read_from_current_assignments(world: HistoryWorld) -> None:
 
 
 def test_a_partition_that_is_to_be_given_back_has_its_owner_yet(world: HistoryWorld) -> None:
-    (a,) = given_settled(world, "a")
+    (a,) = given_consumers(world, "a")
     ConsumerClient(world, "b").join()
     a.beat()
     assert world.consumer_group().state is GroupState.RECONCILING
@@ -72,7 +72,7 @@ def test_a_partition_that_is_to_be_given_back_has_its_owner_yet(world: HistoryWo
 
 
 def test_owned_partitions_without_a_commit_are_waited_for(world: HistoryWorld) -> None:
-    given_settled(world, "a")
+    given_consumers(world, "a")
     group = world.consumer_group()
     group.offsets = {T: {0: CommittedOffset(40, committed_at_ms=world.now.wall_ms)}}
     reader = reader_of(world)
@@ -87,7 +87,7 @@ def test_owned_partitions_without_a_commit_are_waited_for(world: HistoryWorld) -
 
 
 def test_the_labels_of_an_owner_follow_the_current_assignment(world: HistoryWorld) -> None:
-    (a,) = given_settled(world, "a")
+    (a,) = given_consumers(world, "a")
     owners = OwnerLabels(world.topics.topic_id)
     labels = owners.of(world.consumer_group())
     assert 'consumer_id="a"' in labels.get(("t", 0), NO_OWNER)
@@ -127,7 +127,7 @@ class Watched:
 
 def test_consumers_that_do_all_right_have_no_verdict(world: HistoryWorld) -> None:
     watched = Watched(world)
-    clients = given_settled(world, "a", "b", "c")
+    clients = given_consumers(world, "a", "b", "c")
     for _ in range(30):
         world.advance(5_000)
         for client in clients:
@@ -137,7 +137,7 @@ def test_consumers_that_do_all_right_have_no_verdict(world: HistoryWorld) -> Non
 
 def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> None:
     watched = Watched(world)
-    (a,) = given_settled(world, "a")
+    (a,) = given_consumers(world, "a")
     b = ConsumerClient(world, "b")
     b.join()
     a.beat()
@@ -160,7 +160,7 @@ def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> Non
 
 def test_a_reconciliation_that_does_not_end_names_who_is_missing(world: HistoryWorld) -> None:
     watched = Watched(world)
-    a, b = given_settled(world, "a", "b")
+    a, b = given_consumers(world, "a", "b")
     world.advance(5_000)
     a.beat()
     b.beat()

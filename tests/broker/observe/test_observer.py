@@ -14,6 +14,7 @@ from broker.observe.observer import FIELD_CHARS_MAX, LOG_LINES, Observer, open_l
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
+from coordinator.consumer import events as consumers
 from coordinator.events import (
     ConversionEvent,
     GroupCreated,
@@ -33,6 +34,7 @@ EVENTS = (
     | GroupDeleted
     | ConversionEvent
     | groups.ClassicEvent
+    | consumers.ConsumerEvent
     | PartitionEvent
     | offsets.OffsetEvent
     | topics.TopicEvent
@@ -51,6 +53,16 @@ SILENT = {
     groups.GroupStabilized,  # Kafka logs "Stabilized group" when the generation begins
     groups.ChangedTopicsForgotten,
     groups.ConsumerGroupDowngraded,  # follows GroupConverted
+    consumers.ClassicGroupUpgraded,  # likewise
+    consumers.ClassicJoinAnswered,
+    consumers.ClassicMemberSynced,
+    consumers.ClassicRejoinRequested,
+    consumers.ConsumerSessionExtended,
+    consumers.MetadataRefreshRequested,
+    consumers.MetadataRefreshed,
+    consumers.RegularExpressionRemoved,
+    consumers.RegularExpressionsRequested,
+    consumers.TargetAssignmentRequested,
     offsets.OffsetsCommitted,  # thousands a second
     topics.RecordsAppended,
     topics.RecordsFetched,
@@ -60,6 +72,16 @@ SILENT = {
 """These have no log line."""
 
 UNCOUNTED = {
+    consumers.ClassicGroupUpgraded,
+    consumers.ClassicJoinAnswered,
+    consumers.ClassicMemberSynced,
+    consumers.ClassicRejoinRequested,
+    consumers.ConsumerSessionExtended,
+    consumers.MetadataRefreshRequested,
+    consumers.MetadataRefreshed,
+    consumers.RegularExpressionRemoved,
+    consumers.RegularExpressionsRequested,
+    consumers.TargetAssignmentRequested,
     groups.ChangedTopicsForgotten,
     groups.ConsumerGroupDowngraded,
     groups.MemberRejoined,

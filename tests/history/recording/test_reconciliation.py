@@ -91,14 +91,14 @@ def test_new_partitions_are_a_cause_with_their_topic(world: HistoryWorld) -> Non
     assert bumped.topics == ("t",)
 
 
-def test_heartbeats_of_a_settled_group_bring_no_entries(world: HistoryWorld) -> None:
+def test_heartbeats_of_a_stable_group_bring_no_entries(world: HistoryWorld) -> None:
     a, b = given_two(world)
-    told = len(world.history)
+    recorded = len(world.history)
     for _ in range(3):
         world.advance(5_000)
         a.beat()
         b.beat()
-    assert len(world.history) == told
+    assert len(world.history) == recorded
 
 
 def test_a_crash_in_a_rebalance_does_not_end_it(world: HistoryWorld) -> None:
