@@ -40,8 +40,8 @@ def test_the_story_of_a_reconciliation() -> None:
         "  Cause: member_joined. client-m-2 (m-2) at 10.0.0.1 joined the group.",
         "  Waited for 1 member: client-m-1 (m-1) at 10.0.0.1 gave back 2 partitions after 12 s.",
         (
-            "  Reached the target assignment (assignor uniform): client-m-2 (m-2) at 10.0.0.1 after "
-            "20 s, client-m-1 (m-1) at 10.0.0.1 after 17 s."
+            "  Reached the target assignment (assignor uniform): client-m-2 (m-2) at 10.0.0.1 "
+            "after 20 s, client-m-1 (m-1) at 10.0.0.1 after 17 s."
         ),
         "  Cost: 2 partitions moved; 6 partition-seconds without an owner.",
         "  Moved: t-2, t-3 from client-m-1 (m-1) at 10.0.0.1 to client-m-2 (m-2) at 10.0.0.1.",
@@ -86,8 +86,8 @@ def test_the_lines_of_a_handover() -> None:
         "client-m-1 (m-1) at 10.0.0.1 is to give back t-2, t-3 for epoch 3, within 60 s",
         "client-m-1 (m-1) at 10.0.0.1 gave back 2 partitions, after 12 s",
         (
-            "client-m-2 (m-2) at 10.0.0.1 in epoch 3: t-2 from m-1 after 3.0 s without an owner, t-3 "
-            "from m-1 after 3.0 s without an owner; it has reached its target"
+            "client-m-2 (m-2) at 10.0.0.1 in epoch 3: t-2 from m-1 after 3.0 s without an owner, "
+            "t-3 from m-1 after 3.0 s without an owner; it has reached its target"
         ),
     ]
 
