@@ -73,11 +73,16 @@ class GroupOwners:
         return None
 
     def confirm(self, member_id: MemberId, owned: Owned) -> None:
-        """The member says what it owns: it has given back what it was told to."""
-        keeps = owned | self.last_assigned.get(member_id, frozenset())
+        """The member says what it owns: the rest may be given away.
+
+        As in Kafka that holds for what it was assigned and has not begun with, too: if the answer
+        that takes it away is lost, the member is fenced by its epoch.
+        """
         for place in [p for p, holder in self.holders.items() if holder == member_id]:
-            if place not in keeps:
+            if place not in owned:
                 del self.holders[place]
+        for place in owned & self.last_assigned.get(member_id, frozenset()):
+            self.holders.setdefault(place, member_id)
 
     def drop(self, member_id: MemberId) -> None:
         self.last_assigned.pop(member_id, None)

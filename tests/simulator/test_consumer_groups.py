@@ -17,7 +17,7 @@ from coordinator.consumer import apply, decisions, records
 from coordinator.consumer import group as group_module
 from coordinator.consumer.commands import ExpireConsumerSession, ExpireRebalanceTimeout
 from coordinator.consumer.context import ConsumerContext
-from coordinator.consumer.decide import expire_member, find_member, heartbeat, leave_group
+from coordinator.consumer.decide import advance, expire_member, find_member, leave_group
 from coordinator.consumer.decide.find_member import FoundMember
 from coordinator.consumer.decide.reconcile import Goal, reconcile_member
 from coordinator.consumer.events import ConsumerEvent, CurrentAssignmentUpdated, GroupEpochBumped
@@ -101,7 +101,7 @@ def a_partition_is_given_before_it_is_free(patch: Patch) -> None:
     def reconcile(current: CurrentAssignment, goal: Goal) -> CurrentAssignment | None:
         return reconcile_member(current, replace(goal, owner_of=lambda _topic_id, _partition: None))
 
-    patch.setattr(heartbeat, "reconcile_member", reconcile)
+    patch.setattr(advance, "reconcile_member", reconcile)
 
 
 def a_silent_member_is_taken_to_have_revoked(patch: Patch) -> None:
@@ -110,7 +110,7 @@ def a_silent_member_is_taken_to_have_revoked(patch: Patch) -> None:
     def reconcile(current: CurrentAssignment, goal: Goal) -> CurrentAssignment | None:
         return reconcile_member(current, replace(goal, reported=goal.reported or ()))
 
-    patch.setattr(heartbeat, "reconcile_member", reconcile)
+    patch.setattr(advance, "reconcile_member", reconcile)
 
 
 def any_older_member_epoch_is_accepted(patch: Patch) -> None:
