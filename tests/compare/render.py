@@ -33,7 +33,13 @@ FREE_VALUES: Final = {
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 """Wording is each broker's own; whether there is any is compared."""
 
-EXACT_TEXTS: Final = frozenset({"ConsumerGroupHeartbeatResponse", "DescribedConsumerGroup"})
+EXACT_TEXTS: Final = frozenset(
+    {
+        "ConsumerGroupHeartbeatResponse",
+        "DescribedConsumerGroup",
+        "AlterConfigsResourceResponse",
+    }
+)
 """Messages with texts that clients show or log as they are: here the wording is compared too."""
 
 UNORDERED: Final = frozenset(
@@ -57,6 +63,9 @@ UNORDERED: Final = frozenset(
         ("CreateTopicsResponse", "topics"),
         ("DeleteTopicsResponse", "responses"),
         ("CreatePartitionsResponse", "results"),
+        ("IncrementalAlterConfigsResponse", "responses"),
+        ("AlterConfigsResponse", "responses"),
+        ("ListConfigResourcesResponse", "config_resources"),
     }
 )
 """Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""

@@ -39,6 +39,7 @@ from protocol.messages.create_topics import (
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.list_config_resources import ListConfigResourcesResponse
 from protocol.messages.list_groups import ListGroupsResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -353,6 +354,12 @@ class Script:
         if isinstance(answer, ListGroupsResponse):
             groups = [group for group in answer.groups if group.group_id.startswith(self.name)]
             return ListGroupsResponse(answer.throttle_time_ms, answer.error_code, groups)
+        if isinstance(answer, ListConfigResourcesResponse):
+            answer.config_resources = [
+                resource
+                for resource in answer.config_resources
+                if resource.resource_name.startswith((self.name, "1"))
+            ]
         if isinstance(answer, MetadataResponse):
             answer.topics = [
                 topic

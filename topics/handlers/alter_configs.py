@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from protocol import java_text
 from protocol.config_def import ConfigException, ConfigType
-from protocol.java_text import split_list
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -253,13 +252,22 @@ def _edit(configs: dict[str, str], edit: ConfigEdit, key: _Key | None) -> None:
             f"Can't {operation.name} to key {edit.name} because its type is not LIST."
         )
     # Where there is none: Kafka's default, not the broker's, as Kafka's controller takes it.
-    words = list(split_list(configs.get(edit.name, key.default or "")))
-    given = split_list(edit.value)
+    present = configs.get(edit.name, key.default or "")
+    words = _split(present) if present else []
+    given = _split(edit.value)
     if operation is ConfigOperation.APPEND:
         words += [word for word in given if word not in words]
     else:
         words = [word for word in words if word not in given]
     configs[edit.name] = ",".join(words)
+
+
+def _split(text: str) -> list[str]:
+    """As Java's `split(",")`: words as they are, without the empty ones at the end."""
+    words = text.split(",")
+    while len(words) > 1 and not words[-1]:
+        words.pop()
+    return words
 
 
 def _static(change: ConfigChange) -> ApiError | None:
