@@ -8,6 +8,7 @@ record costs one look-up.
 from functools import lru_cache
 from typing import Final
 
+from coordinator.consumer.records import CURRENT_ASSIGNMENT, MEMBER_METADATA
 from coordinator.record_schemas import GroupMetadataValue
 from coordinator.records import (
     GROUP_METADATA,
@@ -15,6 +16,7 @@ from coordinator.records import (
     OFFSET_COMMIT,
     offset_commit_key,
 )
+from logtools.consumer_group_owners import ConsumerGroupOwners
 from logtools.group_records import RECORD_TYPES
 from logtools.record_view import UNKNOWN_RECORD
 from protocol.compiler import reader
@@ -60,18 +62,23 @@ def _other(key: bytes) -> tuple[str, str, str | None]:
 class Owners:
     """Which member had which partition when it was committed; of one log's groups."""
 
-    __slots__ = ("_by_group", "_by_key")
+    __slots__ = ("_by_group", "_by_key", "_in_consumer_groups")
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, str] = {}
         self._by_group: dict[str, list[bytes]] = {}
+        self._in_consumer_groups = ConsumerGroupOwners()
 
-    def of(self, key: bytes) -> str | None:
-        return self._by_key.get(key)
+    def of(self, key: bytes, value: bytes) -> str | None:
+        owner = self._by_key.get(key)
+        return self._in_consumer_groups.of(key, value) if owner is None else owner
 
     def learn(self, key: bytes, value: bytes | None) -> None:
         """A group's record: from now on its partitions belong to these members, or to nobody."""
-        if int.from_bytes(key[:2], signed=True) != GROUP_METADATA:
+        kind = int.from_bytes(key[:2], signed=True)
+        if kind in (MEMBER_METADATA, CURRENT_ASSIGNMENT):
+            self._in_consumer_groups.learn(kind, key, value)
+        if kind != GROUP_METADATA:
             return
         _, group, _ = _other(key)
         for old in self._by_group.pop(group, ()):

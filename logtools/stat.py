@@ -282,7 +282,7 @@ class _PartitionCounter:
         known.commits += 1
         by_group.commits += 1
         by_topic.commits += 1
-        owner = self._owners.of(key)
+        owner = self._owners.of(key, value)
         if owner is None:  # an administrator, a simple consumer, a partition assigned by hand
             self.counts.memberless_commits += 1
             return

@@ -16,7 +16,7 @@ from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.errors import Unusable
 from transfer.import_history import history_of_plan
-from transfer.plan import Rule, TargetNotEmpty, Terms, check_writable, make_plan
+from transfer.plan import Rule, TargetNotEmpty, Terms, check_writable, make_plan, of_one_kind
 from transfer.report import Report
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
@@ -56,6 +56,7 @@ def run_import(order: Import) -> Report:
     report = Report("rollcall offsets import", source.tally, destination, dry_run=order.dry_run)
     report.groups_left_out = contents.keep_only(order.selection.of(contents.groups))
     contents.check_writable()
+    report.notes += [(str(group_id), note) for group_id, note in of_one_kind(contents)]
     report.describe(contents)
     if order.bootstrap is None:
         report.expiring = _expiring(contents, order)

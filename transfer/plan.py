@@ -15,12 +15,16 @@ from msgspec.structs import replace
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
-from coordinator.records import offset_commit_value, record_type
+from coordinator.group_types import AnyGroup
+from coordinator.records import UnreadableRecord, offset_commit_value, record_type
+from coordinator.restore import apply_record
 from coordinator.writable import unwritable_offset
 from history.entry_values import OffsetChange
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
+from storage.api import StoredRecord
 from storage.batch.timed_batches import TimedRecord
 from transfer.contents import (
+    CONSUMER,
     SIMPLE,
     UNKNOWN_KIND,
     Contents,
@@ -122,6 +126,7 @@ def _plan_state(
         if group.newest_state_ms <= there.newest_state_ms:
             plan.states_kept += before != group.state
             return
+    check_restorable(group)
     gone = [key for key in before if key not in group.state]
     change.records += [
         TimedRecord(terms.now_ms, key, None) for key in sorted(gone, key=_deletion_order)
@@ -179,6 +184,21 @@ def check_writable(group: GroupContents) -> None:
             raise BadText(f"{place}: {fault}")
 
 
+def check_restorable(group: GroupContents) -> None:
+    """Raises BadText for a consumer group whose records contradict each other.
+
+    A damaged source may lack some of them. No coordinator would load the partition.
+    """
+    if CONSUMER not in group.kinds:
+        return
+    groups: dict[GroupId, AnyGroup] = {}
+    for offset, (key, kept) in enumerate(group.state.items()):
+        try:
+            apply_record(groups, StoredRecord(offset, kept.timestamp_ms, key, kept.value))
+        except UnreadableRecord as fault:
+            raise BadText(f"group {group.group_id[:40]!r} cannot be restored: {fault}") from None
+
+
 def _is_there(commit: CommittedOffset, old: CommittedOffset) -> bool:
     """Has the target this commit? One of unknown time is the same at any time."""
     if old.committed_at_ms < 0:
@@ -207,22 +227,26 @@ def _deletion_order(key: bytes) -> int:
     return _DELETION_ORDER.index(kind) if kind in _DELETION_ORDER else len(_DELETION_ORDER)
 
 
-def for_kafka(contents: Contents) -> Iterator[tuple[GroupId, str]]:
-    """Leave out what only we understand, and what a Kafka would stumble over; says what that was.
+def of_one_kind(contents: Contents) -> Iterator[tuple[GroupId, str]]:
+    """Of a group whose kind changed leave the newer one's records; says of which groups.
 
-    A group whose kind changed keeps the newer one's records: a Kafka that meets both fails to load
-    the whole partition.
+    A coordinator that meets both kinds fails to load the whole partition.
     """
-    for group_id, group in list(contents.groups.items()):
-        kinds = group.kinds
-        for key in list(group.state):
-            if record_type(key) == GENERATION_BEGUN:
-                del group.state[key]
-        if len(real := [kind for kind in kinds if kind not in (UNKNOWN_KIND, SIMPLE)]) > 1:
+    for group_id, group in contents.groups.items():
+        if len(real := [kind for kind in group.kinds if kind not in (UNKNOWN_KIND, SIMPLE)]) > 1:
             for key in list(group.state):
                 if kind_of(record_type(key)) in real[:-1]:
                     del group.state[key]
             yield group_id, f"was {' and '.join(real)}, is written as {real[-1]}"
+
+
+def for_kafka(contents: Contents) -> Iterator[tuple[GroupId, str]]:
+    """Leave out what only we understand, and what a Kafka would not load; says what that was."""
+    yield from of_one_kind(contents)
+    for group_id, group in list(contents.groups.items()):
+        for key in list(group.state):
+            if record_type(key) == GENERATION_BEGUN:
+                del group.state[key]
         if not group.state and not group.offsets:
             del contents.groups[group_id]
             yield group_id, "has nothing that a Kafka understands"

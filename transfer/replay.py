@@ -8,6 +8,7 @@ Kafka's counterpart: `CoordinatorLoaderImpl`, which stops where this one reports
 
 from typing import Final
 
+from coordinator.consumer.restore import CONSUMER_RECORDS
 from coordinator.records import (
     GROUP_METADATA,
     UnreadableRecord,
@@ -85,6 +86,8 @@ class Replay:
             return
         if kind == GROUP_METADATA:
             read_group_metadata_value(value)
+        elif kind in CONSUMER_RECORDS:
+            decode_record(key, value)
         elif kind not in OFFSET_TYPES and not _can_be_read(key, value):
             self._tally.kept_undecoded += 1
         self._contents.put(key, value, record.timestamp_ms)

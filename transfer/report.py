@@ -25,7 +25,7 @@ LISTED_MAX: Final = 20
 KNOWS_KINDS: Final = ("kafka", "rollcall", "cluster")
 """Sources that say what kind of group each one is; a text file does not."""
 
-SERVED: Final = ("classic", "simple")
+SERVED: Final = ("classic", "consumer", "simple")
 
 
 class Report(Struct):

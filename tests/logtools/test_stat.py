@@ -4,10 +4,24 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from coordinator.records import StoredMember, group_metadata_record, group_tombstone
+from coordinator.consumer.member import ConsumerMemberMetadata, CurrentAssignment
+from coordinator.consumer.records import (
+    current_assignment_record,
+    member_metadata_record,
+    member_tombstones,
+)
+from coordinator.group import CommittedOffset
+from coordinator.records import (
+    StoredMember,
+    group_metadata_record,
+    group_tombstone,
+    offset_commit_key,
+    offset_commit_value,
+)
 from logtools.layout import place_at
 from logtools.stat import Statistics, statistics
 from logtools.stat_report import size_text
@@ -292,3 +306,35 @@ def test_the_table_and_the_json_say_the_same(tmp_path: Path, rollcall: Command) 
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_commits_of_members_of_a_consumer_group_are_theirs(tmp_path: Path) -> None:
+    topic_id = UUID(int=5)
+    group, alice, bob = GroupId(GROUP), MemberId("alice"), MemberId("bob")
+
+    def committed(partition: int) -> Record:
+        key = offset_commit_key(group, TopicName("orders"), partition)
+        value = CommittedOffset(1, committed_at_ms=NOW_MS, topic_id=topic_id)
+        return Record(key, offset_commit_value(value, 4))
+
+    def owns(member_id: MemberId, *partitions: int) -> Record:
+        owned = {topic_id: dict.fromkeys(partitions, 2)}
+        return current_assignment_record(group, member_id, CurrentAssignment(2, 1, assigned=owned))
+
+    metadata = ConsumerMemberMetadata(alice, client_id="app", client_host="/10.0.0.1")
+    made = [
+        [committed(0)],  # by nobody yet
+        [member_metadata_record(group, metadata), owns(alice, 0, 1)],
+        [committed(0), committed(1), committed(2)],
+        [owns(alice, 0), owns(bob, 1)],
+        [committed(0), committed(1)],
+        [*member_tombstones(group, alice)],
+        [committed(0)],
+    ]
+    write_partition(tmp_path, OFFSETS, PARTITION, batches(made))
+
+    found = counted(tmp_path)
+
+    members = {share.name: share.commits for share in found.tops.of("members")}
+    assert members == {f"{GROUP} alice (app@/10.0.0.1)": 3, f"{GROUP} bob": 1}
+    assert found.total.memberless_commits == 3

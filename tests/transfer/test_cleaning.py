@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.consumer.records import group_epoch_record
+from protocol.names import GroupId
 from storage.batch.record_batch import encode_batch
 from storage.batch.timed_batches import TimedRecord, timed_batches
 from tests.storage.cleaner.rig import Partition
@@ -23,12 +25,14 @@ from transfer.source_stats import SourceStats
 
 def test_records_of_every_type_survive_cleaning() -> None:
     newest = [
-        *[foreign_record(kind, f"group-{kind}", b"\x00\x00newest") for kind in (3, 11, 17, 42)],
+        *[foreign_record(kind, f"group-{kind}", b"\x00\x00newest") for kind in (11, 17, 42)],
+        group_epoch_record(GroupId("group-3"), 9, 0),
         classic_group("classic", generation=9),
         offset_record("classic", "t", 0, 9),
     ]
     older = [
-        *[foreign_record(kind, f"group-{kind}", b"\x00\x00older") for kind in (3, 11, 17, 42)],
+        *[foreign_record(kind, f"group-{kind}", b"\x00\x00older") for kind in (11, 17, 42)],
+        group_epoch_record(GroupId("group-3"), 1, 0),
         classic_group("classic", generation=1),
         offset_record("classic", "t", 0, 1),
     ]

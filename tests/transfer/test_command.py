@@ -42,7 +42,10 @@ def kafka(tmp_path: Path) -> Path:
     records = {
         "billing": [classic_group("billing"), offset_record("billing", "orders", 0, 5)],
         "audit": [offset_record("audit", "orders", 1, 7, version=3)],
-        "modern": [foreign_record(3, "modern"), offset_record("modern", "orders", 2, 9)],
+        "modern": [
+            foreign_record(11, "modern", bytes(14)),
+            offset_record("modern", "orders", 2, 9),
+        ],
     }
     for group_id, own in records.items():
         by_partition.setdefault(partition_of(group_id, 50), []).extend(own)
@@ -80,10 +83,10 @@ def test_an_import_reports_what_it_found_and_wrote(
     assert report["offsets"] == 3
     assert {kind: n for kind, n in report["groups"].items() if n} == {
         "classic": 1,
-        "consumer": 1,
+        "share": 1,
         "simple": 1,
     }
-    assert report["kept_records"] == {"ConsumerGroupMetadata": 1}
+    assert report["kept_records"] == {"ShareGroupMetadata": 1}
     assert report["source"]["records_by_type"]["OffsetCommit"] == {"v3": 1, "v4": 2}
     assert report["source"]["transactions"]["pending"] == [
         {"group": "open", "topic": "orders", "partition": 0, "offset": 1, "producer_id": 7}
@@ -101,8 +104,8 @@ def test_the_report_for_people_names_what_must_not_be_missed(
     done = rollcall("offsets", "import", "--from", str(kafka), "--data-dir", str(tmp_path / "data"))
     assert done.exit_code == 0
     for words in (
-        "3 groups (1 classic, 1 consumer, 1 simple), 3 offsets",
-        "1 record of types not served, kept as they are: ConsumerGroupMetadata 1",
+        "3 groups (1 classic, 1 share, 1 simple), 3 offsets",
+        "1 record of types not served, kept as they are: ShareGroupMetadata 1",
         "pending       open orders-0 at 1 (producer 7)",
         "wrote         5 records, 3 new groups, 2 foreign topic ids dropped",
         "done          3 batches",

@@ -276,7 +276,8 @@ def test_a_sealed_segment_has_no_torn_tail(tmp_path: Path) -> None:
         (b"\x00\x01\x00\x09g", b"\x00\x04", "breaks off"),
         (offset_record("g", "t", 0, 1).key, b"\x00\x63", "value version 99"),
         (classic_group("g").key, b"\x00\x03\x00", "record type 2"),
-        (b"\x00\x05\x00\x63g", b"\x00\x00", "a group id of 99 bytes"),
+        (b"\x00\x05\x00\x63g", b"\x00\x00", "record type 5: key"),
+        (b"\x00\x0a\x00\x63g", b"\x00\x00", "a group id of 99 bytes"),
     ],
 )
 def test_a_record_that_cannot_be_understood_is_named(
