@@ -321,11 +321,24 @@ class Consumer(Client):
         self.owned = NOTHING  # it has closed before it says so
         self.ask(request, 1, lambda _: self.vanish(), again=self.vanish)
 
+    def say_everything(self) -> None:
+        """With the next heartbeat.
+
+        An old full heartbeat that arrives late undoes a newer subscription, here as in Kafka.
+        """
+        self._is_full = True
+
     def _send_old_one(self) -> None:
         """A heartbeat that was on its way for long, with an epoch that may have passed."""
         old = self._last
         self.wake(0, self._go_on)
-        if old is not None and old.member_epoch > 0 and self._connection is not None:
+        is_full = old is not None and old.subscribed_topic_names is not None
+        if (
+            old is not None
+            and old.member_epoch > 0
+            and not is_full
+            and self._connection is not None
+        ):
             connection = self._connection
 
             def send() -> None:

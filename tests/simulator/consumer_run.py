@@ -154,6 +154,8 @@ class ConsumerRun:
         self.operator.heal()
         for consumer in self.consumers:
             consumer.mischief = 0.0
+            consumer.keeps = 0.0
+            consumer.say_everything()
         deadline_ms = self.sim.now_ms + HEALED_WITHIN_MS
         self.sim.run(until=lambda: self._is_well() or self.sim.now_ms > deadline_ms)
         illness = self._illness()
