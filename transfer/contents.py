@@ -37,17 +37,17 @@ OFFSET_TYPES: Final = (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT)
 _INT16: Final = struct.Struct(">h")
 
 CLASSIC: Final = "classic"
-CONSUMER: Final = "consumer"
+CONSUMER_KIND: Final = "consumer"
 SIMPLE: Final = "simple"
 UNKNOWN_KIND: Final = "unknown"
-GROUP_KINDS: Final = (CLASSIC, CONSUMER, "share", "streams", SIMPLE, UNKNOWN_KIND)
+GROUP_KINDS: Final = (CLASSIC, CONSUMER_KIND, "share", "streams", SIMPLE, UNKNOWN_KIND)
 
 # The first record type of each kind of group and the last; between them all that it keeps.
 _KINDS: Final = (
     (CLASSIC, range(GROUP_METADATA, GROUP_METADATA + 1)),
-    (CONSUMER, range(3, 9)),
+    (CONSUMER_KIND, range(3, 9)),
     ("share", range(10, 16)),
-    (CONSUMER, range(16, 17)),
+    (CONSUMER_KIND, range(16, 17)),
     ("streams", range(17, 24)),
     (CLASSIC, range(GENERATION_BEGUN, GENERATION_BEGUN + 1)),
 )

@@ -24,7 +24,7 @@ from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.api import StoredRecord
 from storage.batch.timed_batches import TimedRecord
 from transfer.contents import (
-    CONSUMER,
+    CONSUMER_KIND,
     SIMPLE,
     UNKNOWN_KIND,
     Contents,
@@ -189,7 +189,7 @@ def check_restorable(group: GroupContents) -> None:
 
     A damaged source may lack some of them. No coordinator would load the partition.
     """
-    if CONSUMER not in group.kinds:
+    if CONSUMER_KIND not in group.kinds:
         return
     groups: dict[GroupId, AnyGroup] = {}
     for offset, (key, kept) in enumerate(group.state.items()):

@@ -308,7 +308,7 @@ def test_sizes_are_readable(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-def test_commits_of_members_of_a_consumer_group_are_theirs(tmp_path: Path) -> None:
+def test_commits_count_for_the_owning_member_of_a_consumer_group(tmp_path: Path) -> None:
     topic_id = UUID(int=5)
     group, alice, bob = GroupId(GROUP), MemberId("alice"), MemberId("bob")
 
