@@ -30,12 +30,16 @@ from coordinator.java_hash import partition_of
 from coordinator.many_groups import ManyGroups
 from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopics
-from coordinator.refusals import GroupRequest, refuse
+from coordinator.refusals import GroupRequest, describe_consumer_refusals, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
     ConsumerGroupHeartbeatRequest,
@@ -158,7 +162,11 @@ class GroupCoordinator:
             ApiKey.DESCRIBE_GROUPS: many.describe_groups,
             ApiKey.DELETE_GROUPS: many.delete_groups,
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer_group_heartbeat,
-            ApiKey.CONSUMER_GROUP_DESCRIBE: many.describe_consumer_groups,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: (
+                many.describe_consumer_groups
+                if settings.is_consumer_protocol_enabled
+                else self._refuse_consumer_group_describe
+            ),
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -269,6 +277,14 @@ class GroupCoordinator:
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             self._serve(request, token, now, Shard.consumer_group_heartbeat)
+
+    def _refuse_consumer_group_describe(
+        self, request: Request, token: ReplyToken, _now: Now
+    ) -> None:
+        """The answer while the protocol is turned off, whatever groups the log has."""
+        assert isinstance(request, ConsumerGroupDescribeRequest)
+        refused = describe_consumer_refusals(request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
+        self._reply(token, ConsumerGroupDescribeResponse(groups=refused))
 
     def _forbidden_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken

@@ -60,8 +60,9 @@ def consumer_description(*, operations: bool) -> Description[DescribedConsumerGr
         group_id: GroupId, group: AnyGroup | None, topics: TopicsView, settings: GroupSettings
     ) -> DescribedConsumerGroup:
         if isinstance(group, ConsumerGroup):
-            default_assignor = settings.group_consumer_assignors[0]
-            return describe_consumer_group(group, topics, default_assignor, allowed)
+            return describe_consumer_group(
+                group, topics, settings.group_consumer_assignors, allowed
+            )
         absence = "not found." if group is None else "is not a consumer group."
         reason = f"Group {group_id} {absence}"
         return refuse_describe_consumer_group(group_id, ErrorCode.GROUP_ID_NOT_FOUND, reason)

@@ -19,6 +19,7 @@ from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.events import ConsumerGroupDowngraded, ConvertedMember
 from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.consumer.assignors.assignor import Assignment
+from coordinator.consumer.assignors.java_order import timeline_order
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.events import ConsumerMemberRemoved, ConsumerRemovalCause
 from coordinator.consumer.group_view import ConsumerGroupView
@@ -112,7 +113,9 @@ def convert_to_classic(
     now: Now,
     topics: TopicsView,
 ) -> Conversion:
-    """The first member leads, as the first one that joins a classic group does."""
+    """The first member leads, in the order of Kafka's map of the group's members."""
+    by_id = {member.metadata.member_id: member for member in staying}
+    staying = [by_id[member_id] for member_id in timeline_order([*by_id], len(group.members))]
     protocol_name = choose_protocol([_protocols(member) for member in staying])
     members = tuple(_converted(member, protocol_name, now, topics) for member in staying)
     generation_id = GenerationId(group.epoch)

@@ -30,10 +30,10 @@ RULES: Final = (
         re.compile(rf"  \.api_keys api_key=(?!({_SERVED}) ).*"),
         None,
         "what is not served is not offered: transactions, security, the cluster's own requests, "
-        "consumer, share and streams groups",
+        "share and streams groups",
     ),
     Rule(
-        re.compile(r"  \.(supported|finalized)_features name='(?!metadata\.version').*"),
+        re.compile(r"  \.(supported|finalized)_features name='(?!(metadata|group)\.version').*"),
         None,
         "features that Kafka turns on are those of the requests above",
     ),

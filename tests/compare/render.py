@@ -48,6 +48,8 @@ UNORDERED: Final = frozenset(
         ("DescribedGroup", "members"),
         ("DescribeGroupsResponse", "groups"),
         ("HeartbeatAssignment", "topic_partitions"),
+        ("HeartbeatTopicPartitions", "partitions"),
+        ("DescribedTopicPartitions", "partitions"),
         ("DescribedConsumerGroup", "members"),
         ("DescribedConsumerMember", "subscribed_topic_names"),
         ("ConsumerGroupDescribeResponse", "groups"),

@@ -352,7 +352,11 @@ class Script:
     def _of_this_scenario(self, answer: Response) -> Response:
         """Leave out the groups and topics of other scenarios on the same broker."""
         if isinstance(answer, ListGroupsResponse):
-            groups = [group for group in answer.groups if group.group_id.startswith(self.name)]
+            groups = [
+                group
+                for group in answer.groups
+                if group.group_id == self.name or group.group_id.startswith(f"{self.name}.")
+            ]
             return ListGroupsResponse(answer.throttle_time_ms, answer.error_code, groups)
         if isinstance(answer, ListConfigResourcesResponse):
             answer.config_resources = [

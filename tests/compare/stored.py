@@ -12,7 +12,7 @@ batches. A batch is one append, which is there as a whole or not at all.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -33,7 +33,7 @@ _MADE_BY_BROKER: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _BY_TOPIC: Final = frozenset(
     {"topicPartitions", "assignedPartitions", "partitionsPendingRevocation"}
 )
-"""Arrays in the order of a hash map of topic ids."""
+"""Arrays in the order of a hash map of topic ids; their partitions are those of another one."""
 
 BETWEEN_BATCHES: Final = "--"
 
@@ -173,6 +173,7 @@ def _replace_free_choices(data: dict, names: _Names) -> None:
     for name in _BY_TOPIC & data.keys():
         for topic in data[name]:
             topic["topicId"] = names.topic(topic["topicId"])
+            _sort_partitions(topic)
         data[name].sort(key=lambda topic: topic["topicId"])
     members = data.get("members", [])
     if members:
@@ -183,6 +184,16 @@ def _replace_free_choices(data: dict, names: _Names) -> None:
         members.sort(key=lambda member: _RANDOM_ID.sub("", json.dumps(member)))
     if "leader" in data:
         data["leader"] = names.member(data["leader"])
+
+
+def _sort_partitions(topic: dict) -> None:
+    """Kafka writes them in the order of a hash map, whose size depends on the past."""
+    by_partition = dict(
+        zip_longest(topic["partitions"], topic.get("assignmentEpochs", ()), fillvalue=None)
+    )
+    topic["partitions"] = sorted(by_partition)
+    if "assignmentEpochs" in topic:
+        topic["assignmentEpochs"] = [by_partition[index] for index in sorted(by_partition)]
 
 
 def _compact(data: dict) -> str:

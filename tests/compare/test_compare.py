@@ -5,7 +5,6 @@ waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
 """
 
 import difflib
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -23,13 +22,6 @@ from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 AT_ONCE = 6
-
-REPLAYED = [
-    name
-    for name, scenario in scenarios().items()
-    if not scenario.is_of_consumers or os.environ.get("COMPARE_CONSUMERS")
-]
-"""The scenarios of the consumer group protocol only with COMPARE_CONSUMERS=1, until it is there."""
 
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
 
@@ -85,7 +77,7 @@ def outcome_of(
         yield outcome
 
 
-@pytest.mark.parametrize("name", REPLAYED)
+@pytest.mark.parametrize("name", list(scenarios()))
 def test_a_client_cannot_distinguish_us_from_kafka(
     name: str, outcome_of: Callable[[Scenario], Outcome]
 ) -> None:
@@ -115,7 +107,7 @@ STORED_LATER = {
 """What time alone adds after the end of the script is not compared."""
 
 
-@pytest.mark.parametrize("name", REPLAYED)
+@pytest.mark.parametrize("name", list(scenarios()))
 def test_the_log_says_what_kafkas_says(
     name: str, outcome_of: Callable[[Scenario], Outcome]
 ) -> None:

@@ -6,7 +6,7 @@ follow the order of insertion, for which the order of the ids stands here.
 Kafka's counterpart: `HashMap` and `HashSet` of Java 17, `TimelineHashMap`, `Uuid.hashCode`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -33,6 +33,13 @@ def member_order(member_ids: Collection[MemberId]) -> list[MemberId]:
         return (bucket & buckets) << 64 | slot >> slots
 
     return sorted(sorted(member_ids, reverse=True), key=place)
+
+
+def timeline_order(member_ids: Sequence[MemberId], entries: int) -> list[MemberId]:
+    """Of a `TimelineHashMap` that has held so many entries; of a slot the newest comes first."""
+    slots = 64 - (_timeline_slots(entries).bit_length() - 1)
+    newest_first = member_ids[::-1]
+    return sorted(newest_first, key=lambda member_id: _hashes(member_id)[1] >> slots)
 
 
 def assigned_topic_order(topic_ids: Collection[TopicId]) -> list[TopicId]:

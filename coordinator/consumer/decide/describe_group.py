@@ -6,7 +6,7 @@ Kafka's counterpart: `ConsumerGroup.asDescribedGroup`,
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberView
@@ -30,7 +30,7 @@ _PARTITION_BYTES: Final = 4
 
 
 def describe_consumer_group(
-    group: ConsumerGroupView, topics: TopicsView, default_assignor: str, operations: int
+    group: ConsumerGroupView, topics: TopicsView, assignors: Sequence[str], operations: int
 ) -> DescribedConsumerGroup:
     """The group as it is now. Topics that are gone are left out: nobody could name them."""
     return DescribedConsumerGroup(
@@ -38,7 +38,7 @@ def describe_consumer_group(
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=preferred_assignor(group) or default_assignor,
+        assignor_name=preferred_assignor(group, assignors),
         members=[_describe_member(group, member, topics) for member in group.members.values()],
         authorized_operations=operations,
     )
@@ -52,11 +52,12 @@ def refuse_describe_consumer_group(
     return DescribedConsumerGroup(error_code, message, echoed(group_id))
 
 
-def preferred_assignor(group: ConsumerGroupView) -> str | None:
-    """The one that most members named; None if nobody named any."""
+def preferred_assignor(group: ConsumerGroupView, assignors: Sequence[str]) -> str:
+    """The one that most members named; of several, or of none, the first that is configured."""
     votes = Counter(member.metadata.server_assignor for member in group.members.values())
     del votes[None]
-    return votes.most_common(1)[0][0] if votes else None
+    named = [name for name in votes if name is not None and name not in assignors]
+    return max((*assignors, *named), key=lambda name: votes[name])
 
 
 def described_consumer_bytes(described: DescribedConsumerGroup) -> int:
