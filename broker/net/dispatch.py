@@ -29,19 +29,25 @@ from seams.reply_token import ReplyToken
 
 UNSERVED_VERSION: Final = -1
 
-# Kafka 4.3.1 with nothing newer than classic groups switched on: metadata.version 4.3-IV0 alone.
-# A feature that is not listed is at level 0: no KIP-848 groups (group.version), no second version
-# of transactions (transaction.version), no share or streams groups.
+# The features of Kafka 4.3.1 that are served: metadata.version 4.3-IV0, and the consumer group
+# protocol (KIP-848). One that is not listed is at level 0: no second version of transactions
+# (transaction.version), no share or streams groups.
+_GROUP_VERSION: Final = "group.version"
 _METADATA_VERSION: Final = "metadata.version"
-_METADATA_LEVELS: Final = (7, 30)
-_SUPPORTED_FEATURES: Final = (SupportedFeatureKey(_METADATA_VERSION, *_METADATA_LEVELS),)
-_FINALIZED_FEATURES: Final = (
-    FinalizedFeatureKey(
-        _METADATA_VERSION,
-        max_version_level=_METADATA_LEVELS[1],
-        min_version_level=_METADATA_LEVELS[1],
-    ),
+_SUPPORTED_FEATURES: Final = (
+    SupportedFeatureKey(_GROUP_VERSION, 0, 1),
+    SupportedFeatureKey(_METADATA_VERSION, 7, 30),
 )
+_FINALIZED_FEATURES: Final = tuple(
+    FinalizedFeatureKey(
+        feature.name,
+        max_version_level=feature.max_version,
+        min_version_level=feature.max_version,
+    )
+    for feature in _SUPPORTED_FEATURES
+)
+_ZERO_LEVELS_SINCE: Final = 4
+"""Clients of older versions of ApiVersions refuse a feature with the level 0."""
 
 
 class Core(Protocol):
@@ -141,7 +147,7 @@ class Dispatcher:
         assert isinstance(request, ApiVersionsRequest)
         answer = answer_api_versions(token.api_version, request)
         if answer.error_code is ErrorCode.NONE:
-            answer = _with_features(answer)
+            answer = _with_features(answer, token.api_version)
         self._reply(token, answer)
 
     def _refuse_api_versions(self, request: Request, token: ReplyToken, _now: Now) -> None:
@@ -161,10 +167,15 @@ def _announced(handler: Handler, listener: Callable[[Request], None]) -> Handler
     return handle
 
 
-def _with_features(answer: ApiVersionsResponse) -> ApiVersionsResponse:
+def _with_features(answer: ApiVersionsResponse, version: int) -> ApiVersionsResponse:
+    supported = [
+        feature
+        for feature in _SUPPORTED_FEATURES
+        if feature.min_version > 0 or version >= _ZERO_LEVELS_SINCE
+    ]
     return replace(
         answer,
-        supported_features=_SUPPORTED_FEATURES,
+        supported_features=supported,
         finalized_features_epoch=0,
         finalized_features=_FINALIZED_FEATURES,
     )

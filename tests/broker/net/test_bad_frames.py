@@ -121,8 +121,9 @@ async def test_api_versions_offers_what_is_served_and_produce_from_0() -> None:
         assert offered[ApiKey.PRODUCE][0] == 0
         assert offered[ApiKey.JOIN_GROUP] == (0, 9)
         assert set(offered) == set(shell.dispatcher.routes)
-        # KIP-848 groups, transactions and share groups are at level 0: they are not named.
-        assert [feature.name for feature in answer.finalized_features] == ["metadata.version"]
+        # Transactions, share and streams groups are at level 0: they are not named.
+        names = [feature.name for feature in answer.finalized_features]
+        assert names == ["group.version", "metadata.version"]
 
 
 async def test_trailing_bytes_are_ignored_as_kafka_ignores_them() -> None:
