@@ -83,9 +83,10 @@ class ConsumerStaticMemberReplaced(Struct, frozen=True):
 
 
 class ConvertedMember(NamedTuple):
-    """A member of a classic group. What it owns is its target assignment, too."""
+    """A member of a classic group. Its target is its last assignment."""
 
     member: ConsumerMemberMetadata
+    target: Assignment
     current: CurrentAssignment
 
 

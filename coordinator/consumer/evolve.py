@@ -8,7 +8,7 @@ from typing import assert_never
 
 from coordinator.consumer import events
 from coordinator.consumer.group import ConsumerGroup
-from coordinator.consumer.member import NEVER_ASSIGNED_MS, without_epochs
+from coordinator.consumer.member import NEVER_ASSIGNED_MS
 from coordinator.consumer.resolved import ResolvedRegularExpression
 
 
@@ -83,12 +83,12 @@ def _static_member_replaced(
 
 
 def _classic_group_upgraded(group: ConsumerGroup, event: events.ClassicGroupUpgraded) -> None:
-    for member, _ in event.members:
+    for member, _, _ in event.members:
         group.put_member(member)
     group.put_epoch(event.epoch, event.metadata_hash)
     group.is_refresh_due = False
-    for member, current in event.members:
-        group.put_target(member.member_id, without_epochs(current.assigned))
+    for member, target, _ in event.members:
+        group.put_target(member.member_id, target)
     group.put_assignment_epoch(event.epoch, NEVER_ASSIGNED_MS)
-    for member, current in event.members:
+    for member, _, current in event.members:
         group.put_current(member.member_id, current)

@@ -17,7 +17,6 @@ from coordinator.consumer.member import (
     ConsumerMemberMetadata,
     CurrentAssignment,
     OwnedPartitions,
-    without_epochs,
 )
 from coordinator.record_schemas import (
     ClassicMemberMetadata,
@@ -208,16 +207,16 @@ def _upgrade_records(event: events.ClassicGroupUpgraded) -> list[RecordPair]:
     """In Kafka's order. Assigned at 0: the interval between assignments does not count yet."""
     group_id, members = event.group_id, event.members
     return [
-        *(member_metadata_record(group_id, member) for member, _ in members),
+        *(member_metadata_record(group_id, member) for member, _, _ in members),
         group_epoch_record(group_id, event.epoch, event.metadata_hash),
         *(
-            target_member_record(group_id, member.member_id, without_epochs(current.assigned))
-            for member, current in members
+            target_member_record(group_id, member.member_id, target)
+            for member, target, _ in members
         ),
         target_metadata_record(group_id, event.epoch, NEVER_ASSIGNED_MS),
         *(
             current_assignment_record(group_id, member.member_id, current)
-            for member, current in members
+            for member, _, current in members
         ),
     ]
 

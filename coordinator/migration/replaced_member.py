@@ -2,7 +2,7 @@
 
 A static member that restarts with the classic protocol gets another member id, target and
 partitions of the old one. If all others use the classic protocol already, the group is downgraded
-with it, without a rebalance where the target is not behind the group epoch.
+with it, without a rebalance where all are reconciled to a target of the present group epoch.
 Kafka's counterpart: `GroupMetadataManager.validateOnlineDowngradeWithReplacedMember`, and the
 downgrade in `classicGroupJoinToConsumerGroup`.
 """
@@ -19,7 +19,7 @@ from coordinator.consumer.decide.advance import (
     update_group,
 )
 from coordinator.consumer.decide.find_member import FoundMember
-from coordinator.consumer.decide.reconcile import Reported
+from coordinator.consumer.decide.reconcile import Reported, is_reconciled
 from coordinator.consumer.decide.refusal import Refusal
 from coordinator.consumer.decide.target_assignment import MemberTarget
 from coordinator.consumer.events import ConsumerStaticMemberReplaced
@@ -89,8 +89,8 @@ def downgrade_by_join(
     if isinstance(updated, Refusal):
         return None  # the ordinary join is refused for it
     current, happened = joining.found.current, updated.happened
-    is_stale = group.assignment_epoch < updated.epoch
-    if not is_stale:
+    has_stale_target = group.assignment_epoch < updated.epoch
+    if not has_stale_target:
         current = _reconciled(group, joining, updated, context)
         if current != joining.found.current:
             happened.append(current_updated(group.group_id, joining.metadata, current, now))
@@ -103,7 +103,9 @@ def downgrade_by_join(
         replies=(member_epoch_answer(joining.metadata, current, token),),
         events=(*facts, conversion.converted, conversion.downgraded),
         records=(*turn_records(happened), *group_tombstones(ended), conversion.record),
-        then=_rebalance(group, joining) if is_stale else (),
+        then=_rebalance(group, joining)
+        if has_stale_target or not _are_others_reconciled(group, replaced)
+        else (),
     )
 
 
@@ -118,6 +120,15 @@ def _replaced(group: ConsumerGroupView, joining: JoiningMember) -> ConsumerMembe
 def _are_others_classic(group: ConsumerGroupView, replaced: ConsumerMemberView) -> bool:
     return group.classic_member_count == len(group.members) - 1 and (
         replaced.metadata.classic is None
+    )
+
+
+def _are_others_reconciled(group: ConsumerGroupView, replaced: ConsumerMemberView) -> bool:
+    """Kafka differs: it does not look. A partition of the target may still be another member's."""
+    return all(
+        is_reconciled(member.current, group.assignment_epoch)
+        for member in group.members.values()
+        if member is not replaced
     )
 
 

@@ -9,8 +9,8 @@ Kafka's counterpart: `GroupMetadataManager.validateOnlineUpgrade` and `convertTo
 `ConsumerGroup.fromClassicGroup`.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from coordinator.classic.commands import RemoveLapsed
 from coordinator.classic.decide.join_answers import refuse_join
@@ -37,12 +37,20 @@ from coordinator.consumer.member import (
 from coordinator.consumer.records import turn_records
 from coordinator.events import ConversionRefused, Event, GroupConverted
 from coordinator.group import GroupType
-from coordinator.migration.embedded_protocol import CustomAssignor, assigned_topic_ids
+from coordinator.migration.embedded_protocol import (
+    CustomAssignor,
+    assigned_topic_ids,
+    owned_topic_ids,
+)
 from coordinator.outcome import Outcome, Reply
-from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription
+from protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
+    ConsumerProtocolSubscription,
+    read_subscription,
+)
 from protocol.messages.consumer_group_heartbeat import JOIN_EPOCH, ConsumerGroupHeartbeatResponse
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.names import ErrorCode, GroupState, TopicId
+from protocol.names import ErrorCode, GroupState, MemberId, TopicId
 from protocol.primitives import Malformed
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -171,28 +179,67 @@ def _upgrade_events(
     """Raises Malformed, CustomAssignor."""
     # Kafka differs: it fails for a group whose first rebalance is not over, in generation 0.
     epoch = max(group.generation_id, FIRST_GROUP_EPOCH)
-    taken: dict[TopicId, set[int]] = {}
+    converting = [_read_member(group, member, context) for member in group.members.values()]
+    owned = _owned(converting, epoch)
     members = tuple(
-        _converted_member(group, member, epoch, taken, context) for member in group.members.values()
+        _converted_member(found, owned[found.member.member_id], epoch) for found in converting
     )
-    names = {name for member, _ in members for name in member.subscribed_topic_names}
-    yield ClassicGroupUpgraded(
-        group.group_id, now.wall_ms, epoch, context.topics.metadata_hash(names), members
-    )
+    names = {name for found in converting for name in found.subscription.topics}
+    metadata_hash = context.topics.metadata_hash(names)
+    yield ClassicGroupUpgraded(group.group_id, now.wall_ms, epoch, metadata_hash, members)
     for member in group.members.values():
         deadline_ms = now.mono_ms + member.session_timeout_ms
         yield ConsumerSessionExtended(group.group_id, member.member_id, deadline_ms)
 
 
+class _ConvertingMember(NamedTuple):
+    """A member with what its bytes say."""
+
+    member: ClassicMemberView
+    subscription: ConsumerProtocolSubscription
+    assigned: Assignment
+    reported: Assignment
+
+
+def _read_member(
+    group: ClassicGroupView, member: ClassicMemberView, context: ConsumerContext
+) -> _ConvertingMember:
+    """All protocols of a consumer have one subscription. Maybe none has been selected yet."""
+    topics = context.topics.view
+    assigned = assigned_topic_ids(member.assignment, topics)
+    metadata = member.metadata_for(group.protocol_name) or member.protocols[0][1]
+    subscription = read_subscription(metadata)
+    return _ConvertingMember(member, subscription, assigned, owned_topic_ids(subscription, topics))
+
+
+def _owned(
+    members: Sequence[_ConvertingMember], epoch: int
+) -> dict[MemberId, dict[TopicId, dict[int, int]]]:
+    """What each member owns: its assignment, and what it may not have given back yet.
+
+    A cooperative member joins with its partitions, and gives some back when it reads its next
+    assignment, which it then confirms with another join. Kafka differs: it lets other members have
+    these partitions at once, so that a partition may have two readers for a moment. Of a partition
+    that the leader assigned twice, the first member is the owner.
+    """
+    owned: dict[MemberId, dict[TopicId, dict[int, int]]] = {}
+    taken: set[tuple[TopicId, int]] = set()
+    claims = [(found.member.member_id, found.assigned) for found in members]
+    claims += [(found.member.member_id, found.reported) for found in members]
+    for member_id, held in claims:
+        of_member = owned.setdefault(member_id, {})
+        for topic_id, partitions in held.items():
+            for partition in sorted(partitions):
+                if (topic_id, partition) not in taken:
+                    taken.add((topic_id, partition))
+                    of_member.setdefault(topic_id, {})[partition] = epoch
+    return owned
+
+
 def _converted_member(
-    group: ClassicGroupView,
-    member: ClassicMemberView,
-    epoch: int,
-    taken: dict[TopicId, set[int]],
-    context: ConsumerContext,
+    found: _ConvertingMember, owned: OwnedPartitions, epoch: int
 ) -> ConvertedMember:
-    assigned = assigned_topic_ids(member.assignment, context.topics.view)
-    subscription = read_subscription(_metadata(group, member))
+    member, subscription = found.member, found.subscription
     metadata = ConsumerMemberMetadata(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -203,23 +250,6 @@ def _converted_member(
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
     )
-    current = CurrentAssignment(epoch, epoch, assigned=_owned(assigned, epoch, taken))
-    return ConvertedMember(metadata, current)
-
-
-def _metadata(group: ClassicGroupView, member: ClassicMemberView) -> bytes:
-    """All protocols of a consumer have one subscription. Maybe none has been selected yet."""
-    metadata = member.metadata_for(group.protocol_name)
-    return metadata or member.protocols[0][1]
-
-
-def _owned(assigned: Assignment, epoch: int, taken: dict[TopicId, set[int]]) -> OwnedPartitions:
-    """Of a partition that the leader assigned twice, the first member is the owner."""
-    owned = {}
-    for topic_id, partitions in assigned.items():
-        others = taken.setdefault(topic_id, set())
-        free = partitions - others
-        others |= free
-        if free:
-            owned[topic_id] = dict.fromkeys(sorted(free), epoch)
-    return owned
+    return ConvertedMember(
+        metadata, found.assigned, CurrentAssignment(epoch, epoch, assigned=owned)
+    )
