@@ -18,7 +18,7 @@ from tests.world import World
 PARTITIONS = 7
 SEEDS = range(12)
 ROUNDS_MAX = 60
-"""Of steps of all members until a group is settled, a second apart; more would be without end."""
+"""Of steps of all members until a group is stable, a second apart."""
 
 RollingClient = ClassicClient | ConsumerClient
 
@@ -82,16 +82,16 @@ class RollingGroup:
                 self.step(client)
             self.commit(self.random.choice(self.clients))
 
-    def settle(self) -> None:
+    def run_until_stable(self) -> None:
         for _ in range(ROUNDS_MAX):
             self.run(1)
-            if self.is_settled():
+            if self.is_stable():
                 for client in self.clients:
                     self.commit(client)
                 return
-        raise AssertionError(f"not settled: {[client.owned for client in self.clients]}")
+        raise AssertionError(f"not stable: {[client.owned for client in self.clients]}")
 
-    def is_settled(self) -> bool:
+    def is_stable(self) -> bool:
         waits = any(isinstance(c, ClassicClient) and c.waiting is not None for c in self.clients)
         group = self.world.coordinator.group(GroupId("g"))
         is_stable = group is not None and group.state is GroupState.STABLE
@@ -140,11 +140,11 @@ def restart_all(rolling: RollingGroup, start: Callable[[str | None], None]) -> N
         rolling.stop(client)
         start(client.instance_id)
         rolling.run(rolling.random.randrange(4))
-    rolling.settle()
+    rolling.run_until_stable()
 
 
 def there_and_back(rolling: RollingGroup) -> None:
-    rolling.settle()
+    rolling.run_until_stable()
     assert rolling.group_type is GroupType.CLASSIC
     restart_all(rolling, rolling.start_consumer)
     assert rolling.group_type is GroupType.CONSUMER
@@ -168,7 +168,7 @@ def test_static_members_upgrade_and_downgrade(rolling: RollingGroup) -> None:
 def test_the_coordinator_is_killed_in_between(rolling: RollingGroup) -> None:
     for _ in range(3):
         rolling.start_classic()
-    rolling.settle()
+    rolling.run_until_stable()
     for start in (rolling.start_consumer, rolling.start_classic):
         for client in list(rolling.clients):
             rolling.stop(client)
@@ -176,5 +176,5 @@ def test_the_coordinator_is_killed_in_between(rolling: RollingGroup) -> None:
             rolling.run(rolling.random.randrange(3))
             rolling.crash()
             rolling.run(rolling.random.randrange(3))
-        rolling.settle()
+        rolling.run_until_stable()
     assert rolling.group_type is GroupType.CLASSIC
