@@ -153,6 +153,50 @@ GROUP_RECORDS: Final = Table(
     ),
 )
 
+_OWNED_BY_ID: Final = pa.list_(
+    pa.struct(
+        [
+            ("topic_id", pa.binary()),
+            ("partitions", pa.list_(_INT)),
+            ("assignment_epochs", pa.list_(_INT)),
+        ]
+    )
+)
+
+CONSUMER_GROUPS: Final = Table(
+    "consumer_groups",
+    OFFSETS_TOPIC,
+    "a record of a group of the consumer protocol (KIP-848): types 3, 5 to 8 and 16",
+    pa.schema(
+        [
+            *PLACE,
+            column("record_type", _INT, "", "The type number at the start of the key."),
+            column("record", _TEXT, "", "group, member, target_epoch, target, current or regex."),
+            column("group", _TEXT, "", "The group."),
+            column("member_id", _TEXT, "", "Of member, target and current; else null."),
+            column("epoch", _INT, "", "Group, assignment or member epoch; null: none."),
+            column("previous_epoch", _INT, "", "Of current: the member epoch before."),
+            column("state", _TEXT, "", "Of current: STABLE, UNREVOKED_PARTITIONS, ..."),
+            column("partitions", _OWNED_BY_ID, "", "Of target and current: assigned."),
+            column("pending_revocation", _OWNED_BY_ID, "", "Of current: to be given back."),
+            column("partition_count", _INT, "partitions", "How many are assigned."),
+            column("pending_count", _INT, "partitions", "How many are to be given back."),
+            column("group_instance_id", _TEXT, "", "Of member; null: none."),
+            column("rack_id", _TEXT, "", "Of member; null: none."),
+            column("client_id", _TEXT, "", "Of member."),
+            column("client_host", _TEXT, "", "Of member."),
+            column("topics", pa.list_(_TEXT), "", "Subscribed; of regex: that it matches."),
+            column("regex", _TEXT, "", "Of member and regex; null: none."),
+            column("assignor", _TEXT, "", "That the member asks for; null: none."),
+            column("rebalance_timeout_ms", _INT, "ms duration", "Of member."),
+            column("session_timeout_ms", _INT, "ms duration", "Of a classic member; else null."),
+            column("metadata_hash", _LONG, "", "Of group: of the subscribed topics."),
+            column("at_ms", _LONG, "ms", "When it was assigned or resolved; null: unknown."),
+            column("tombstone", _FLAG, "", "The record was deleted."),
+        ]
+    ),
+)
+
 GROUP_EVENTS: Final = Table(
     "group_events",
     HISTORY_TOPIC,
@@ -244,6 +288,7 @@ TABLES: Final = {
         TRANSACTION_MARKERS,
         GROUP_METADATA_TABLE,
         GROUP_RECORDS,
+        CONSUMER_GROUPS,
         GROUP_EVENTS,
         LAG_SAMPLES,
         UNDECODABLE,

@@ -17,11 +17,13 @@ from msgspec import Struct, structs
 from coordinator.records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from pipeline.decode import rows as few
 from pipeline.decode.batch_boundaries import Undecodable
+from pipeline.decode.consumer_rows import consumer_groups
 from pipeline.decode.offset_commits import KeyValues, read_offset_commits
 from pipeline.decode.record_extents import RecordExtents, find_records
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 from pipeline.tables import (
     COMMITS,
+    CONSUMER_GROUPS,
     GROUP_EVENTS,
     GROUP_METADATA_TABLE,
     GROUP_RECORDS,
@@ -37,6 +39,7 @@ from storage.batch.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
     GROUP_METADATA_TABLE.name: few.group_metadata,
     GROUP_RECORDS.name: few.group_records,
+    CONSUMER_GROUPS.name: consumer_groups,
     GROUP_EVENTS.name: few.group_events,
     LAG_SAMPLES.name: few.lag_samples,
 }

@@ -192,10 +192,13 @@ def _event_row(event: HistoryEntry) -> Row:
     }
     whole = plain.get("rebalance") or {}
     facts = {**plain, **whole}
-    row["cause"] = facts.get("cause", facts.get("by"))
-    row["generation"] = facts.get("generation", facts.get("generation_after"))
+    causes = facts.get("causes") or [None]  # of a group epoch
+    row["cause"] = facts.get("cause", facts.get("by", causes[0]))
+    row["generation"] = next((facts[name] for name in _GENERATIONS if name in facts), None)
     gone = (facts.get("members") or [{}]) if isinstance(facts.get("members"), list) else [{}]
+    triggers = facts.get("triggers") or [None]
     member = facts.get("who") or facts.get("trigger") or facts.get("new") or gone[0].get("who")
+    member = member or triggers[0]
     request_client = facts.get("asker") or {}
     member = member or {}
     row["member_id"] = member.get("member_id") or facts.get("member_id") or None
@@ -209,6 +212,9 @@ def _event_row(event: HistoryEntry) -> Row:
         row["changes"] = facts["changes"]
     return row
 
+
+_GENERATIONS: Final = ("generation", "generation_after", "epoch", "target_epoch", "member_epoch")
+"""Fields that name the generation or epoch, the first of them that an event has."""
 
 _OF_A_REBALANCE: Final = (
     "duration_ms",
