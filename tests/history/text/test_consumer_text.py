@@ -1,4 +1,4 @@
-"""Rebalances and entries of consumer groups as text and JSON: from real turns, word for word."""
+"""Text of consumer groups: rebalances and entries as lines and as JSON, word for word."""
 
 from typing import get_args
 
