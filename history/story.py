@@ -382,6 +382,7 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
                 kept,
                 replaced=event.replaced,
                 silent_ms=event.silent_ms,
+                protocol_type=event.group_type,  # a consumer group has the type of its name
                 group_type=event.group_type,
                 unowned_partition_seconds=_unowned_seconds(event),
             )

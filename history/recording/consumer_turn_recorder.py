@@ -71,7 +71,7 @@ EPOCH_CAUSES: Final[Mapping[EpochCause, Cause]] = {
     EpochCause.STATIC_MEMBER_REPLACED: Cause.STATIC_MEMBER_REPLACED,
     EpochCause.GROUP_CONVERTED: Cause.GROUP_CONVERTED,
 }
-_REMOVALS: Final[Mapping[ConsumerRemovalCause, Removal]] = {
+REMOVALS: Final[Mapping[ConsumerRemovalCause, Removal]] = {
     ConsumerRemovalCause.LEFT: Removal.LEFT,
     ConsumerRemovalCause.SESSION_EXPIRED: Removal.SESSION_EXPIRED,
     ConsumerRemovalCause.REBALANCE_TIMED_OUT: Removal.REBALANCE_TIMEOUT,
@@ -231,7 +231,7 @@ class ConsumerTurnRecorder:
     def _member_removed(self, event: events.ConsumerMemberRemoved) -> Iterator[HistoryEntry]:
         member_id = event.member.member_id
         left_ms = self._state.left_ms.pop((event.group_id, member_id), None)
-        removal = _REMOVALS[event.cause]
+        removal = REMOVALS[event.cause]
         yield from self._wait_ended(member_id, WAIT_ENDS.get(removal, WaitEnd.LEFT))
         heard_ms = self._now.mono_ms - (event.silent_ms or 0) if left_ms is None else left_ms
         member = self._turn.member(member_id)

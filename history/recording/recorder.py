@@ -35,7 +35,7 @@ from coordinator.classic.events import (
 from coordinator.classic.evolve import evolve
 from coordinator.classic.group import ClassicGroup
 from coordinator.classic.group_view import ClassicGroupView
-from coordinator.consumer.events import ConsumerEvent
+from coordinator.consumer.events import ConsumerEvent, ConsumerMemberRemoved
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.events import (
     ConversionEvent,
@@ -76,7 +76,7 @@ from history.recording.attribution import (
 from history.recording.changed_topics import ChangedTopics
 from history.recording.consumer_recorder import ConsumerRecorder
 from history.recording.consumer_state import ConsumerRecordingState
-from history.recording.consumer_turn_recorder import ConsumerTurnRecorder
+from history.recording.consumer_turn_recorder import REMOVALS, ConsumerTurnRecorder
 from history.recording.direct_entries import WAITING_FOR_MAX, direct_entry
 from history.recording.downtime import Downtime
 from history.recording.member_changes import (
@@ -195,10 +195,33 @@ class HistoryRecorder:
                 downgraded = ClassicGroup(event.group_id, event.at_ms)
                 evolve(downgraded, event)
                 classic = downgraded
+                self._changes.removed = self._removed_before_downgrade(happened, now)
             elif not isinstance(event, ConversionRefused):
                 yield from self._entries(classic, event, now)
         if turn is not None:
             yield from turn.end()
+
+    def _removed_before_downgrade(
+        self, happened: Sequence[Event], now: Now
+    ) -> RemovedMembers | None:
+        """The members whose end was the reason: the rebalance in the next turn names them."""
+        gone = [event for event in happened if isinstance(event, ConsumerMemberRemoved)]
+        if not gone:
+            return None
+        silent = {
+            event.member.member_id: (event.silent_ms, event.session_timeout_ms)
+            for event in gone
+            if event.silent_ms is not None and event.session_timeout_ms is not None
+        }
+        return RemovedMembers(
+            gone[0].group_id,
+            now.mono_ms,
+            REMOVALS[gone[0].cause],
+            {event.member.member_id: event.member for event in gone},
+            len(gone),
+            (),
+            silent=silent,
+        )
 
     def _converted(
         self,

@@ -360,7 +360,11 @@ def test_the_members_of_an_upgraded_group_have_not_joined() -> None:
     member = metadata("c-1")
     current = CurrentAssignment(7, 7, assigned={T: {0: 7, 1: 7}})
     upgraded = events.ClassicGroupUpgraded(
-        G, world.now.wall_ms, 7, 0, (events.ConvertedMember(member, current),)
+        G,
+        world.now.wall_ms,
+        7,
+        0,
+        (events.ConvertedMember(member, {T: frozenset({0, 1})}, current),),
     )
     converted = GroupConverted(
         G, world.now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, "a member joined"
