@@ -57,7 +57,6 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC
-from seams.group_configs import BrokerGroupConfigs
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
 from storage.log.sealed_flush import SealedFlush
@@ -108,7 +107,7 @@ def build(
         offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
     )
     history = _history(base, data_dir) if config.rollcall_history_enable else None
-    coordinator = _coordinator(base, server, cluster, data_plane.registry, ownership, history)
+    coordinator = _coordinator(base, server, cluster, data_plane, ownership, history)
     journal = storage.journal
     flush_watch = FlushWatch(
         loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
@@ -133,7 +132,7 @@ def build(
         gc_policy=GcPolicy(),
         health=Health(ownership, config.offsets_topic_num_partitions, lambda: flush_watch.reason),
         lag=lag,
-        verdicts=_verdict_watch(base, data_plane.registry, history, lag),
+        verdicts=_verdict_watch(base, data_plane, history, lag),
         worker=worker,
         snapshotter=_snapshotter(base, offsets_logs, ownership, worker),
         log_cleaner=_log_cleaner(base, data_plane.registry, coordinator),
@@ -277,10 +276,11 @@ def _coordinator(
     base: _Base,
     server: Server,
     cluster: ClusterOfOne,
-    registry: TopicRegistry,
+    data_plane: DataPlane,
     ownership: Ownership,
     history: HistoryLog | None,
 ) -> GroupCoordinator:
+    registry = data_plane.registry
     reply, observe = fail_at(base.config.rollcall_crash_at, server.reply, base.observer)
     return GroupCoordinator(
         group_settings(base.config),
@@ -295,6 +295,7 @@ def _coordinator(
         history_sink=history,
         deleted_topics=registry.forgetting,
         offsets_forgotten=registry.offsets_forgotten,
+        group_configs=data_plane.group_configs,
     )
 
 
@@ -323,23 +324,17 @@ def _lag_sampler(base: _Base, coordinator: GroupCoordinator, data_plane: DataPla
 
 
 def _verdict_watch(
-    base: _Base, registry: TopicRegistry, history: HistoryLog | None, lag: LagSampler
+    base: _Base, data_plane: DataPlane, history: HistoryLog | None, lag: LagSampler
 ) -> VerdictWatch:
     """Without a history it sees only how groups are now."""
-    config = base.config
-    configs = BrokerGroupConfigs(
-        config.group_consumer_session_timeout_ms,
-        config.group_consumer_heartbeat_interval_ms,
-        config.group_consumer_assignment_interval_ms,
-    )
     return VerdictWatch(
-        registry,
+        data_plane.registry,
         verdict_limits(base.config),
         base.config.rollcall_trouble_groups_max,
         base.observer,
         record_nothing if history is None else history.record_entry,
         lag.skipped,
-        configs,
+        data_plane.group_configs,
     )
 
 

@@ -135,7 +135,7 @@ class DataPlane:
         )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
-        self._group_configs = group_configs
+        self.group_configs = group_configs
         self._configs = DescribeConfigsHandler(self.registry, cluster, group_configs)
         self._altering = AlterConfigsHandler(self.registry, group_configs, cluster.node_id)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
@@ -217,7 +217,7 @@ class DataPlane:
     def _list_config_resources(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ListConfigResourcesRequest)
         answer = answer_list_config_resources(
-            request, token.api_version, self.registry, self._group_configs, self._cluster.node_id
+            request, token.api_version, self.registry, self.group_configs, self._cluster.node_id
         )
         self._reply(token, answer)
 

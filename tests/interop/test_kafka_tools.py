@@ -188,14 +188,25 @@ def test_compressed_batches_come_back_as_they_went(tool: Tool, codec: str) -> No
     assert consume(tool, f"by-{codec}", "g", 20) == [f"value-{n}" for n in range(20)]
 
 
-def test_configs_of_a_topic_are_described(tool: Tool) -> None:
+def test_configs_of_a_topic_are_changed_and_described(tool: Tool) -> None:
     tool(TOPICS, "--create", "--topic", "orders", "--config", "retention.ms=1234567")
-    described = tool(
-        CONFIGS, "--describe", "--all", "--entity-type", "topics", "--entity-name", "orders"
-    ).out
+    topic = ("--entity-type", "topics", "--entity-name", "orders")
+    tool(CONFIGS, "--alter", *topic, "--add-config", "cleanup.policy=[compact,delete]")
+    described = tool(CONFIGS, "--describe", "--all", *topic).out
     assert "retention.ms=1234567 " in described
-    assert "cleanup.policy=delete " in described
+    assert "cleanup.policy=compact,delete " in described
     assert "retention.ms=1234567" in tool(TOPICS, "--describe", "--topic", "orders").out
+
+
+def test_configs_of_a_group_are_changed_and_described(tool: Tool) -> None:
+    group = ("--entity-type", "groups", "--entity-name", "billing")
+    tool(CONFIGS, "--alter", *group, "--add-config", "consumer.session.timeout.ms=50000")
+    described = tool(CONFIGS, "--describe", "--entity-type", "groups").out
+    assert "Dynamic configs for group billing are:" in described
+    assert (
+        "consumer.session.timeout.ms=50000 sensitive=false synonyms={DYNAMIC_GROUP_CONFIG:"
+        "consumer.session.timeout.ms=50000, DEFAULT_CONFIG:group.consumer.session.timeout.ms=45000}"
+    ) in described
 
 
 def test_the_offsets_topic_is_read_over_the_wire_by_kafkas_formatters(tool: Tool) -> None:

@@ -121,9 +121,16 @@ async def test_api_versions_offers_what_is_served_and_produce_from_0() -> None:
         assert offered[ApiKey.PRODUCE][0] == 0
         assert offered[ApiKey.JOIN_GROUP] == (0, 9)
         assert set(offered) == set(shell.dispatcher.routes)
-        # Transactions, share and streams groups are at level 0: they are not named.
-        names = [feature.name for feature in answer.finalized_features]
-        assert names == ["group.version", "metadata.version"]
+        # The second version of transactions and share groups are at level 0: they are not named.
+        assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
+            ("group.version", 1),
+            ("metadata.version", 30),
+        ]
+        assert [f.name for f in answer.supported_features] == ["group.version", "metadata.version"]
+        older = await client.call(ApiVersionsRequest("a-client", "1.0"), 3)
+        assert isinstance(older, ApiVersionsResponse)
+        assert [f.name for f in older.supported_features] == ["metadata.version"]
+        assert older.finalized_features == answer.finalized_features
 
 
 async def test_trailing_bytes_are_ignored_as_kafka_ignores_them() -> None:
