@@ -56,7 +56,7 @@ from protocol.messages.metadata import (
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, MemberId, TopicId, TopicName
 from tests.compare.client import Client, Waiting
 from tests.compare.render import Names, render
-from tests.compare.servers import Broker
+from tests.compare.servers import Restartable
 from tests.compare.warm_up import until_serving
 from tests.compare.wire import ANSWER_WITHIN_S, Closed, Wire
 
@@ -465,7 +465,7 @@ class Performance(NamedTuple):
     """The ids that the transcript shows as names."""
 
 
-def perform(scenario: Scenario, broker: Broker) -> Performance:
+def perform(scenario: Scenario, broker: Restartable) -> Performance:
     """Play a scenario at this broker."""
     script = Script(scenario.name, broker.port, broker.restart)
     try:

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from threading import Barrier
+from typing import Final, Protocol
 
 _EVERYWHERE: Final = {
     # One network and one handler thread: requests are taken in the order in which they arrive.
@@ -57,12 +58,38 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 RESTARTED: Final = frozenset({"consumers and restarts"})
-"""The profiles whose scenarios restart the broker: they are played one after the other."""
+"""The profiles whose scenarios restart the broker, each of them once."""
+
+RESTART_WITHIN_S: Final = 60.0
 
 _EXACTLY_KAFKA: Final = {
     "rollcall.forgive.slow.member": "false",
     "rollcall.rebalance.on.partition.change": "false",
 }
+
+
+class Restartable(Protocol):
+    """The broker as a scenario sees it."""
+
+    @property
+    def port(self) -> int: ...
+
+    def restart(self) -> None: ...
+
+
+class SharedRestart:
+    """One restart for many scenarios: the last of them that asks for it restarts the broker."""
+
+    def __init__(self, broker: Restartable, scenarios: int) -> None:
+        self.port = broker.port
+        self._meeting = Barrier(scenarios, broker.restart, timeout=RESTART_WITHIN_S)
+
+    def restart(self) -> None:
+        self._meeting.wait()
+
+    def give_up(self) -> None:
+        """A scenario failed and will not ask any more."""
+        self._meeting.abort()
 
 
 class Broker:

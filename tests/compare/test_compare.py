@@ -6,7 +6,7 @@ waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
 
 import difflib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.differences import RULES, as_ours, changes, exceptions
 from tests.compare.script import Scenario, perform
-from tests.compare.servers import PROFILES, RESTARTED, Broker, rollcall
+from tests.compare.servers import PROFILES, RESTARTED, Broker, SharedRestart, rollcall
 from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
-AT_ONCE = 6
+AT_ONCE = 12  # most of them wait for a timer
 
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
 
@@ -33,13 +33,13 @@ class Outcome(NamedTuple):
     stored: list[str]
 
 
-Playing = Future[Outcome]
-
-
-def play(scenario: Scenario, broker: Broker, folder: Path, previous: Playing | None) -> Outcome:
-    if previous is not None:
-        wait((previous,))
-    transcript, topics = perform(scenario, broker)
+def play(scenario: Scenario, broker: Broker | SharedRestart, folder: Path) -> Outcome:
+    try:
+        transcript, topics = perform(scenario, broker)
+    except BaseException:
+        if isinstance(broker, SharedRestart):
+            broker.give_up()
+        raise
     batches = scenario.is_of_consumers
     return Outcome(
         transcript, stored_lines(folder / "data", scenario.name, topics, batches=batches)
@@ -51,30 +51,40 @@ def outcome_of(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Scenario], Outcome]]:
     """Play all scenarios that were chosen, when the first of their profile is asked for."""
-    chosen = [
-        scenarios()[str(item.callspec.params["name"])]
+    chosen = {
+        name: scenarios()[name]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.module is request.module
-        if "name" in getattr(getattr(item, "callspec", None), "params", {})
-    ]
-    playing: dict[str, Playing] = {}
+        if (name := str(getattr(getattr(item, "callspec", None), "params", {}).get("name")))
+        in scenarios()
+    }
+    playing: dict[str, Future[Outcome]] = {}
+    brokers: list[ExitStack] = []
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
 
         def outcome(scenario: Scenario) -> Outcome:
             if scenario.name not in playing:
-                folder: Path = tmp_path_factory.mktemp("compare")
-                broker = stack.enter_context(rollcall(scenario.profile, folder))
-                until_serving(broker.port)
-                previous: Playing | None = None
-                for due in chosen:
-                    if due.profile == scenario.profile and due.name not in playing:
-                        playing[due.name] = pool.submit(play, due, broker, folder, previous)
-                        if due.profile in RESTARTED:
-                            previous = playing[due.name]
+                play_profile(scenario.profile)
             return playing[scenario.name].result()
 
-        yield outcome
+        def play_profile(profile: str) -> None:
+            folder: Path = tmp_path_factory.mktemp("compare")
+            brokers.append(ExitStack())
+            broker = brokers[-1].enter_context(rollcall(profile, folder))
+            until_serving(broker.port)
+            due = [scenario for scenario in chosen.values() if scenario.profile == profile]
+            if profile in RESTARTED:  # all of them wait for the one restart
+                crowd = stack.enter_context(ThreadPoolExecutor(len(due)))
+                shared = SharedRestart(broker, len(due))
+                playing.update({s.name: crowd.submit(play, s, shared, folder) for s in due})
+            else:
+                playing.update({s.name: pool.submit(play, s, broker, folder) for s in due})
+
+        try:
+            yield outcome
+        finally:
+            list(pool.map(ExitStack.close, brokers))
 
 
 @pytest.mark.parametrize("name", list(scenarios()))
