@@ -11,7 +11,7 @@ KILLS ?= 200
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
-  consumer-sim long-consumer-sim long-assignors
+  consumer-sim long-consumer-sim long-consumer-transfer long-assignors
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -117,6 +117,9 @@ consumer-sim: install-test  ## replay a simulated world of consumer groups: SEED
 
 long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
 	CONSUMER_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_consumer_groups.py
+
+long-consumer-transfer: install-test  ## move a consumer group from a real Kafka to Rollcall and back
+	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)
