@@ -21,6 +21,11 @@ _NULL_BY_DEFAULT: Final = frozenset(
 )
 """Keys whose default is null in Kafka and empty here."""
 
+_INTERNAL: Final = frozenset(
+    ("group.consumer.regex.refresh.interval.ms", "producer.id.expiration.check.interval.ms")
+)
+"""Keys that Kafka defines as internal: they can be set, and DescribeConfigs does not show them."""
+
 
 class ClusterOfOne:
     """A cluster of this node alone."""
@@ -37,7 +42,7 @@ class ClusterOfOne:
         return Node(self.node_id, listener.advertised_host, listener.advertised_port)
 
     def broker_configs(self) -> Sequence[BrokerConfig]:
-        return [self._shown(key) for key in keys().values()]
+        return [self._shown(key) for key in keys().values() if key.name not in _INTERNAL]
 
     def _shown(self, key: BrokerKey) -> BrokerConfig:
         is_set = key.name in self._config.origins

@@ -40,3 +40,11 @@ def test_what_kafka_has_no_default_for_has_none() -> None:
     for name in ("advertised.listeners", "broker.rack", "controller.listener.names"):
         assert shown(configs[name]) == (None, DEFAULT, None)
     assert configs["offsets.topic.replication.factor"].config_type is ConfigType.SHORT
+
+
+def test_internal_keys_are_not_shown() -> None:
+    """As in Kafka 4.3.1, whose ConfigDef says which these are."""
+    configs = described("group.consumer.regex.refresh.interval.ms=20000")
+    assert "group.consumer.regex.refresh.interval.ms" not in configs
+    assert "producer.id.expiration.check.interval.ms" not in configs
+    assert "producer.id.expiration.ms" in configs

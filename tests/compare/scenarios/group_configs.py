@@ -307,3 +307,33 @@ def resources_with_configs_are_listed(script: Script) -> None:
     a.ask(ListConfigResourcesRequest(), 0)
     for kinds in ((), (GROUP,), (TOPIC,), (BROKER,), (BROKER_LOGGER,), (TOPIC, GROUP), (99,), (0,)):
         a.ask(ListConfigResourcesRequest(kinds), 1)
+
+
+@scenario("consumers")
+def a_groups_own_heartbeat_interval_is_told_to_members(script: Script) -> None:
+    topic = script.subscribed_topic()
+    a = script.client("a")
+    alter(a, (GROUP, script.group, [(HEARTBEAT, SET, "7000")]))
+    script.await_metadata()
+    a.consumer_join(topic)
+    alter(a, (GROUP, script.group, [(HEARTBEAT, SET, "15000")]))
+    script.await_metadata()
+    a.consumer_beat()
+    alter(a, (GROUP, script.group, [(HEARTBEAT, DELETE, None)]))
+    script.await_metadata()
+    a.consumer_beat()
+
+
+@scenario()
+def keys_of_consumer_groups_are_described(script: Script) -> None:
+    describe(
+        script,
+        script.client("a"),
+        BROKER,
+        "1",
+        "group.consumer.regex.refresh.interval.ms",
+        "group.consumer.assignors",
+        "group.consumer.migration.policy",
+        "group.consumer.session.timeout.ms",
+        "group.coordinator.rebalance.protocols",
+    )
