@@ -28,6 +28,7 @@ from broker.lag.sampler import LagSampler
 from broker.lag.topic import PARTITION as LAG_PARTITION
 from broker.lag.topic import LagTopic
 from broker.lag.verdict_watch import VerdictWatch, record_nothing
+from broker.loop.assignment_thread import AssignmentThread, stopwatch_ms
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
@@ -107,7 +108,8 @@ def build(
         offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
     )
     history = _history(base, data_dir) if config.rollcall_history_enable else None
-    coordinator = _coordinator(base, server, cluster, data_plane, ownership, history)
+    assignments = _assignments(base)
+    coordinator = _coordinator(base, server, cluster, data_plane, ownership, history, assignments)
     journal = storage.journal
     flush_watch = FlushWatch(
         loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
@@ -134,17 +136,14 @@ def build(
         lag=lag,
         verdicts=_verdict_watch(base, data_plane, history, lag),
         worker=worker,
+        assignments=assignments,
         snapshotter=_snapshotter(base, offsets_logs, ownership, worker),
         log_cleaner=_log_cleaner(base, data_plane.registry, coordinator),
         history=history,
         offsets_logs=offsets_logs,
         flush_watch=flush_watch,
         guard=guard,
-        sealed_flush=SealedFlush(
-            storage.store,
-            config.log_flush_offset_checkpoint_interval_ms,
-            partial(sealed_flush_failed, loop, data_plane.registry, observer),
-        ),
+        sealed_flush=_sealed_flush(base, data_plane.registry),
     )
     _connect(daemon)
     return daemon
@@ -272,6 +271,21 @@ def _history(base: _Base, data_dir: DataDir) -> HistoryLog:
     return history
 
 
+def _sealed_flush(base: _Base, registry: TopicRegistry) -> SealedFlush:
+    return SealedFlush(
+        base.storage.store,
+        base.config.log_flush_offset_checkpoint_interval_ms,
+        partial(sealed_flush_failed, base.loop, registry, base.observer),
+    )
+
+
+def _assignments(base: _Base) -> AssignmentThread:
+    observer = base.observer
+    return AssignmentThread(
+        base.loop, base.clock, lambda error: observer(PartFailed("assignor", error))
+    )
+
+
 def _coordinator(
     base: _Base,
     server: Server,
@@ -279,6 +293,7 @@ def _coordinator(
     data_plane: DataPlane,
     ownership: Ownership,
     history: HistoryLog | None,
+    assignments: AssignmentThread,
 ) -> GroupCoordinator:
     registry = data_plane.registry
     reply, observe = fail_at(base.config.rollcall_crash_at, server.reply, base.observer)
@@ -287,6 +302,8 @@ def _coordinator(
         new_member_id=new_member_id,
         new_consumer_member_id=new_consumer_member_id,
         assignors=assignors_of(base.config.group_consumer_assignors),
+        assignment_runner=assignments,
+        stopwatch=stopwatch_ms,
         topics=registry,
         endpoint=cluster.endpoint,
         reply=reply,

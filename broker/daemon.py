@@ -20,6 +20,7 @@ from broker.health import Health
 from broker.history_log.writer import HistoryLog
 from broker.lag.sampler import LagSampler
 from broker.lag.verdict_watch import VerdictWatch
+from broker.loop.assignment_thread import AssignmentThread
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
@@ -92,6 +93,7 @@ class Daemon:
     lag: LagSampler
     verdicts: VerdictWatch
     worker: WorkerProcess
+    assignments: AssignmentThread
     snapshotter: Snapshotter
     log_cleaner: LogCleaner
     history: HistoryLog | None
@@ -162,6 +164,7 @@ class Daemon:
         await self.server.drain(DRAIN_TIMEOUT_S)
         await self.snapshotter.stop(served)
         await self.worker.stop()
+        await self.assignments.close()
         self.ticker.stop()
         self.flush_watch.stop()
         self.ticker.stalls.unwatch_gc()

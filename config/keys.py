@@ -293,6 +293,18 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         at_least=3,
         at_most=4,
     )
+    group_consumer_assignor_offload_enable: bool = boolean(
+        "Compute large assignments of consumer groups in a thread, so that other groups do not "
+        "wait for them. rollcall.consumer.assignor.inline.max says which are large.",
+        default=True,
+    )
+    rollcall_consumer_assignor_inline_max: int = integer(
+        1_000_000,
+        "Members times subscribed partitions of a consumer group up to which its assignment is "
+        "computed at once, which takes some 1 to 5 ms. A larger one is computed in a thread; its "
+        "members get it with their next heartbeats.",
+        at_least=0,
+    )
     rollcall_groups_max: int = integer(
         200_000, "Groups that may exist. Further ones are refused (Kafka: no limit).", at_least=1
     )

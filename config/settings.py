@@ -55,6 +55,8 @@ def group_settings(config: Config) -> GroupSettings:
             config.group_consumer_migration_policy.lower()
         ),
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        group_consumer_assignor_offload_enable=config.group_consumer_assignor_offload_enable,
+        assignor_inline_max=config.rollcall_consumer_assignor_inline_max,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,

@@ -10,15 +10,17 @@ again. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
-from coordinator.consumer.assignors.assignor import Assignor
+from coordinator.consumer.assignment_job import AssignmentJob, JobResult
+from coordinator.consumer.assignors.assignor import Assignor, AssignorFailed
 from coordinator.consumer.context import consumer_context
 from coordinator.consumer.decide.refusal import refuse_heartbeat
-from coordinator.consumer.decide.validate_heartbeat import validate_heartbeat
+from coordinator.consumer.decide.validate_heartbeat import forbid_heartbeat, validate_heartbeat
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
@@ -62,10 +64,12 @@ from protocol.names import (
 )
 from protocol.primitives import echoed, fits_string
 from purgatory.purgatory import Purgatory
+from seams.assignment_runner import AssignmentRunner
 from seams.group_configs import GroupConfigs
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from seams.stopwatch import Stopwatch, stopped
 from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
 
@@ -112,6 +116,8 @@ class GroupCoordinator:
         new_consumer_member_id: Callable[[], MemberId] = _no_member_id,
         assignors: Mapping[str, Assignor] | None = None,
         group_configs: GroupConfigs | None = None,
+        assignment_runner: AssignmentRunner | None = None,
+        stopwatch: Stopwatch = stopped,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
@@ -127,6 +133,7 @@ class GroupCoordinator:
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
+        self._assignment_runner = assignment_runner
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
@@ -142,14 +149,24 @@ class GroupCoordinator:
             self._next_deadline,
             self._deleted.done,
             consumer_context(
-                settings, topics, assignors or {}, new_consumer_member_id, group_configs
+                settings,
+                topics,
+                assignors or {},
+                new_consumer_member_id,
+                group_configs,
+                stopwatch,
+                has_runner=assignment_runner is not None,
             ),
+            self._compute,
             history_sink,
         )
         many = ManyGroups(
             self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
         )
-        self.handlers: Mapping[ApiKey, Handler] = {
+        self.handlers = self._handlers(many)
+
+    def _handlers(self, many: ManyGroups) -> Mapping[ApiKey, Handler]:
+        return {
             ApiKey.HEARTBEAT: self._heartbeat,
             ApiKey.OFFSET_COMMIT: self._offset_commit,
             ApiKey.OFFSET_FETCH: many.fetch_offsets,
@@ -164,7 +181,7 @@ class GroupCoordinator:
             ApiKey.CONSUMER_GROUP_HEARTBEAT: self._consumer_group_heartbeat,
             ApiKey.CONSUMER_GROUP_DESCRIBE: (
                 many.describe_consumer_groups
-                if settings.is_consumer_protocol_enabled
+                if self._settings.is_consumer_protocol_enabled
                 else self._refuse_consumer_group_describe
             ),
         }
@@ -266,11 +283,12 @@ class GroupCoordinator:
 
     def _consumer_group_heartbeat(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ConsumerGroupHeartbeatRequest)
-        error_code = self._forbidden_heartbeat(request, token)
+        context = self._context.consumer
+        error_code = forbid_heartbeat(request, token, context)
         if error_code is not ErrorCode.NONE:
             self._reply(token, refuse_heartbeat(error_code))
             return
-        refusal = validate_heartbeat(request, token.api_version, self._context.consumer.assignors)
+        refusal = validate_heartbeat(request, token.api_version, context.assignors)
         if refusal is not None:
             self._reply(token, refuse_heartbeat(refusal.error_code, refusal.text))
         elif is_unwritable_heartbeat(request, token):
@@ -285,22 +303,6 @@ class GroupCoordinator:
         assert isinstance(request, ConsumerGroupDescribeRequest)
         refused = describe_consumer_refusals(request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
         self._reply(token, ConsumerGroupDescribeResponse(groups=refused))
-
-    def _forbidden_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken
-    ) -> ErrorCode:
-        """What Kafka refuses before it looks at the request: `handleConsumerGroupHeartbeat`."""
-        if not self._settings.is_consumer_protocol_enabled:
-            return ErrorCode.UNSUPPORTED_VERSION
-        authorizer = self._context.consumer.authorizer
-        if not authorizer.may_read_group(token, request.group_id):
-            return ErrorCode.GROUP_AUTHORIZATION_FAILED
-        names = request.subscribed_topic_names
-        if names and len(authorizer.describable_topics(token, names)) < len(set(names)):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return ErrorCode.NONE
-
-    # ------------------------------------------------------------ the steps of a request
 
     def _shard_for(self, request: GroupRequest, token: ReplyToken) -> Shard | None:
         """The shard that serves the group; None if the request is refused for want of one."""
@@ -475,6 +477,24 @@ class GroupCoordinator:
                 deadline_ms = shard.next_deadline_ms()
             if deadline_ms is not None:
                 self._next_deadline.lower(deadline_ms)
+
+    def _compute(self, partition: int, job: AssignmentJob) -> None:
+        """Make an assignment outside of the turn that asked for it."""
+        assert self._assignment_runner is not None, "nobody makes large assignments"
+        self._assignment_runner.submit(job.run, partial(self._computed, partition, job))
+
+    def _computed(
+        self, partition: int, job: AssignmentJob, result: JobResult | Exception, now: Now
+    ) -> None:
+        shard = self._active[partition]
+        if shard is None:
+            return
+        if not shard.has_room():
+            result = AssignorFailed("the log has no room")  # A heartbeat asks again.
+        try:
+            shard.turn(job.outcome(result), now)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            self._fail(shard, failure, now)
 
     def topics_deleted(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from coordinator.commands import Command, Op, StoredCommand
+from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.events import Event
 from protocol.messages import Response
 from seams.reply_token import ReplyToken
@@ -23,7 +24,8 @@ class Outcome(Struct, frozen=True):
     """Replies go out once everything that they depend on is stored; see Shard.turn.
 
     `then` are the commands for the turns that follow at once, before any reply goes out;
-    `when_stored` is the command for the turn that follows the storing of `records`.
+    `when_stored` is the command for the turn that follows the storing of `records`; `job` is
+    computed outside of the turn, and ends in a command.
     """
 
     replies: Sequence[Reply] = ()
@@ -32,3 +34,4 @@ class Outcome(Struct, frozen=True):
     ops: Sequence[Op] = ()
     then: Sequence[Command] = ()
     when_stored: StoredCommand | None = None
+    job: AssignmentJob | None = None

@@ -46,6 +46,7 @@ class GroupSettings(Struct, frozen=True):
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_assignor_offload_enable: bool = True
     offset_metadata_max_bytes: int = 4_096
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_minutes: int = 10_080
@@ -56,6 +57,8 @@ class GroupSettings(Struct, frozen=True):
     # Kafka has no such limits; docs/differences.md says what happens at each.
     groups_max: int = 200_000  # rollcall.groups.max: some 1.5 KB each, without members
     pending_members_max: int = 10_000  # rollcall.group.pending.members.max: ids out, a group
+    # rollcall.consumer.assignor.inline.max: members x partitions; such an assignment takes 1-5 ms
+    assignor_inline_max: int = 1_000_000
     # A generation is written down before its joins are answered; docs/adr. False = Kafka.
     generation_records: bool = True
     # The protocol's original design, where Kafka left it; docs/differences.md. False = Kafka.

@@ -21,6 +21,7 @@ from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartb
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
+from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.consumer.commands import ConsumerHeartbeat
 from coordinator.consumer.decide.steady_heartbeat import is_steady
 from coordinator.consumer.decide.topics_changed import decide_topics_changed
@@ -91,6 +92,7 @@ class Shard:
         self._settings = settings
         self._decision_context = DecisionContext(settings, context.new_member_id, context.consumer)
         self._topics = context.topics
+        self._compute = context.compute
         self._reply = context.reply
         self._observe = context.observe
         self._next_deadline = next_deadline
@@ -169,6 +171,7 @@ class Shard:
         if self.loading is not None:
             self.restore(group_id, now)
         replies: list[Reply] = []
+        jobs: list[AssignmentJob] = []
         chain = deque((command,))
         turns = 0
         try:
@@ -177,6 +180,8 @@ class Shard:
                 assert turns <= TURNS_OF_A_CHAIN_MAX, f"{command!r} leads to no end"
                 outcome = self._one_turn(chain.popleft(), now)
                 replies.extend(outcome.replies)
+                if outcome.job is not None:
+                    jobs.append(outcome.job)
                 chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
                 chain.extend(self.purgatory.check_and_complete(group_id))
                 chain.extend(self._when_stored.stored(self.answers.stored))
@@ -189,6 +194,8 @@ class Shard:
             self._unsent = replies  # for `close`, which is what comes next
             raise
         self._send(replies, self._store.position(group_id), now)
+        for job in jobs:
+            self._compute(self.partition, job)
 
     def _one_turn(self, command: Command, now: Now) -> Outcome:
         group = self.groups.get(command.group_id)

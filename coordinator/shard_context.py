@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.classic.decide.join_group import NewMemberId
+from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.consumer.context import ConsumerContext
 from coordinator.events import AnyEvent
 from coordinator.group_counts import GroupCounts
@@ -19,7 +20,10 @@ from seams.topics_view import TopicsView
 
 
 class ShardContext(NamedTuple):
-    """`topic_done`: a partition has deleted a topic's offsets, and that is stored."""
+    """`topic_done`: a partition has deleted a topic's offsets, and that is stored.
+
+    `compute` makes an assignment outside of a turn; it ends in a turn of the partition's shard.
+    """
 
     settings: GroupSettings
     new_member_id: NewMemberId
@@ -30,4 +34,5 @@ class ShardContext(NamedTuple):
     next_deadline: NextDeadline
     topic_done: Callable[[int, TopicId], None]
     consumer: ConsumerContext
+    compute: Callable[[int, AssignmentJob], None]
     history_sink: HistorySink | None = None

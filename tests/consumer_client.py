@@ -47,7 +47,7 @@ class ConsumerClient:
         self.assignor = assignor
         self.epoch = JOIN_EPOCH
         self.owned: dict[str, frozenset[int]] = {}
-        self._has_news = False
+        self._owns_differently = False
 
     def join(self) -> ConsumerGroupHeartbeatResponse:
         """With nothing in its hands."""
@@ -66,14 +66,14 @@ class ConsumerClient:
             ).beaten
         )
 
-    def beat(self, *, tells: bool = True) -> ConsumerGroupHeartbeatResponse:
-        """The next heartbeat; with `tells` it says what it owns, if that has changed."""
+    def beat(self, *, reports: bool = True) -> ConsumerGroupHeartbeatResponse:
+        """The next heartbeat; with `reports` it says what it owns, if that has changed."""
         if self.epoch == JOIN_EPOCH:
             return self.join()
         owned: Mapping[str, Iterable[int]] | None = None
-        if tells and self._has_news:
+        if reports and self._owns_differently:
             owned = self.owned
-            self._has_news = False
+            self._owns_differently = False
         return self._sent(
             self.world.heartbeat_consumer(
                 self.group_id,
@@ -121,7 +121,7 @@ class ConsumerClient:
                     self._name_of(part.topic_id): frozenset(part.partitions)
                     for part in answer.assignment.topic_partitions
                 }
-                self._has_news = True
+                self._owns_differently = True
         return answer
 
     def _name_of(self, topic_id: object) -> str:
@@ -129,7 +129,7 @@ class ConsumerClient:
         return next(name for name in topics.known if topics.id_of(name) == topic_id)
 
 
-def settle(*clients: ConsumerClient) -> None:
+def until_stable(*clients: ConsumerClient) -> None:
     """All send heartbeats, a heartbeat interval apart, until nothing changes any more."""
     world = clients[0].world
     quiet = 0
@@ -142,7 +142,7 @@ def settle(*clients: ConsumerClient) -> None:
         quiet = 0 if changed else quiet + 1
         if quiet == QUIET_ROUNDS:
             return
-    raise AssertionError("the group does not settle")
+    raise AssertionError("the group does not until_stable")
 
 
 def partitions_of(*clients: ConsumerClient, topic: str = "t") -> list[int]:

@@ -58,6 +58,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
+from seams.assignment_runner import AssignmentRunner
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from tests.memory_log import MemoryLog
@@ -181,6 +182,7 @@ class Topics:
 
 class World:
     history_sink: HistorySink | None = None
+    assignment_runner: AssignmentRunner | None = None
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
@@ -207,6 +209,7 @@ class World:
             new_member_id=self._new_member_id,
             new_consumer_member_id=lambda: self._new_member_id("consumer"),
             assignors=self.assignors,
+            assignment_runner=self.assignment_runner,
             topics=self.topics,
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,

@@ -256,6 +256,7 @@ def _join(
         events=happened,
         records=turn_records(happened),
         then=then,
+        job=advanced.job,
     )
 
 

@@ -38,10 +38,13 @@ OTHER_DEFAULTS = {
     "offsets.topic.replication.factor",  # one node
 }
 
+OF_A_LATER_KAFKA = {"group.consumer.assignor.offload.enable"}  # 4.4
+
 
 def test_every_key_is_kafkas_or_begins_with_rollcall() -> None:
+    kafkas = kafka_names("broker").keys() | OF_A_LATER_KAFKA
     for name in keys():
-        assert name.startswith("rollcall.") != (name in kafka_names("broker")), name
+        assert name.startswith("rollcall.") != (name in kafkas), name
 
 
 def test_defaults_are_kafkas_unless_listed_here() -> None:
@@ -215,6 +218,8 @@ def test_every_group_setting_that_has_a_key_follows_it() -> None:
             group_consumer_assignors=("range",),
             group_consumer_migration_policy="Upgrade",
             group_consumer_regex_refresh_interval_ms=24,
+            group_consumer_assignor_offload_enable=False,
+            rollcall_consumer_assignor_inline_max=25,
             offset_metadata_max_bytes=5,
             offsets_retention_minutes=6,
             offsets_retention_check_interval_ms=7,

@@ -9,6 +9,7 @@ Kafka's order of records. Kafka's counterpart: the common part of `consumerGroup
 from typing import NamedTuple
 
 from coordinator.consumer import events
+from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.assignment_input import members_after
 from coordinator.consumer.decide.bump_epoch import bump_epoch
@@ -39,11 +40,15 @@ from seams.now import Now
 
 
 class Advanced(NamedTuple):
-    """A member after its request. `is_resolution_due`: expressions are to be resolved next."""
+    """A member after its request.
+
+    `is_resolution_due`: expressions are to be resolved next. `job` makes the next target.
+    """
 
     current: CurrentAssignment
     happened: list[events.ConsumerEvent]
     is_resolution_due: bool
+    job: AssignmentJob | None
 
 
 def advance(
@@ -69,7 +74,8 @@ def advance(
     if current != found.current:
         happened.append(current_updated(group.group_id, after, current, now))
     subscriptions, regex = updated.subscriptions, updated.regex
-    return Advanced(current, happened, is_resolution_due(group, subscriptions, regex, now, context))
+    is_due = is_resolution_due(group, subscriptions, regex, now, context)
+    return Advanced(current, happened, is_due, target.job)
 
 
 # ---------------------------------------------------------------- the member and the group epoch

@@ -79,7 +79,7 @@ def assignment_input(
 
 def choose_assignor(
     members: Mapping[MemberId, ConsumerMemberMetadata], context: ConsumerContext
-) -> tuple[str, Assignor]:
+) -> Assignor:
     """The one that most members want; of several the first in the order of the configuration."""
     votes: dict[str, int] = {}
     for metadata in members.values():
@@ -88,4 +88,4 @@ def choose_assignor(
             votes[wanted] = votes.get(wanted, 0) + 1
     # A group from before a change of the configuration may want one that is not there any more.
     wanted = max(context.assignors, key=lambda name: votes.get(name, 0))
-    return wanted, context.assignors[wanted]
+    return context.assignors[wanted]

@@ -65,6 +65,7 @@ def decide_heartbeat(
         events=happened,
         records=turn_records(happened),
         then=then,
+        job=advanced.job,
     )
 
 

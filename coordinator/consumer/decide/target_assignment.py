@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coordinator.consumer import events
+from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.consumer.assignors.assignor import (
     Assignment,
     AssignorFailed,
+    AssignorInput,
 )
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.assignment_input import (
@@ -28,11 +30,15 @@ from seams.now import Now
 
 
 class MemberTarget(NamedTuple):
-    """The target of one member, and the epoch for which it was made."""
+    """The target of one member, and the epoch for which it was made.
+
+    `job` makes the next one outside of the turn.
+    """
 
     epoch: int
     assignment: Assignment
     happened: tuple[events.ConsumerEvent, ...] = ()
+    job: AssignmentJob | None = None
 
 
 def is_assignment_due(
@@ -55,18 +61,30 @@ def compute_target(
     now: Now,
     context: ConsumerContext,
 ) -> MemberTarget | Refusal:
-    """A new target for all; the result is that of one member."""
-    name, assignor = choose_assignor(members.metadata, context)
+    """A new target for all, if it is made at once; the result is that of one member."""
+    assignor = choose_assignor(members.metadata, context)
     given = assignment_input(members, subscriptions, group, context.topics)
+    job = AssignmentJob(group.group_id, group_epoch, assignor, given, context.stopwatch)
+    if context.offloads and _size(given) > context.settings.assignor_inline_max:
+        requested = events.TargetAssignmentRequested(group.group_id, group_epoch)
+        target = members.targets.get(member_id, NOTHING_ASSIGNED)
+        return MemberTarget(group.assignment_epoch, target, (requested,), job)
     try:
-        targets = assignor.assign(given)
+        targets, took_ms = job.run()
     except AssignorFailed as failed:
         refused = events.TargetAssignmentRefused(
-            group.group_id, now.wall_ms, group_epoch, name, str(failed)
+            group.group_id, now.wall_ms, group_epoch, assignor.name, str(failed)
         )
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None, (refused,))
-    updated = target_updated(group, group_epoch, name, given.members, targets, now)
+    updated = target_updated(
+        group, group_epoch, assignor.name, given.members, targets, now, took_ms
+    )
     return MemberTarget(group_epoch, targets.get(member_id, NOTHING_ASSIGNED), (updated,))
+
+
+def _size(given: AssignorInput) -> int:
+    """Members times partitions."""
+    return len(given.members) * sum(topic.partitions for topic in given.topics.values())
 
 
 def target_updated(
@@ -76,7 +94,7 @@ def target_updated(
     members: Mapping[MemberId, object],
     targets: Mapping[MemberId, Assignment],
     now: Now,
-    took_ms: int = 0,
+    took_ms: int,
 ) -> events.TargetAssignmentUpdated:
     """Only what changes is stored. A member without a target gets one, even if it is empty."""
     changed = {}

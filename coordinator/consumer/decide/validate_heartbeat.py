@@ -7,6 +7,7 @@ Asked before the group is looked for. Kafka's counterpart:
 from collections.abc import Iterable
 from typing import Final
 
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.refusal import Refusal
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
@@ -15,10 +16,25 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )
 from protocol.names import ErrorCode
+from seams.reply_token import ReplyToken
 
 _OWN_MEMBER_IDS_SINCE: Final = 1
 _NOT_GIVEN: Final = -1
 _TRIMMED: Final = "".join(map(chr, range(0x21)))  # what Java's `String.trim` removes
+
+
+def forbid_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, token: ReplyToken, context: ConsumerContext
+) -> ErrorCode:
+    """What is refused before anything else. Kafka: `KafkaApis.handleConsumerGroupHeartbeat`."""
+    if not context.settings.is_consumer_protocol_enabled:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not context.authorizer.may_read_group(token, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    names = request.subscribed_topic_names
+    if names and len(context.authorizer.describable_topics(token, names)) < len(set(names)):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
 
 
 def validate_heartbeat(

@@ -12,7 +12,7 @@ from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from coordinator.group import CommittedOffset
 from history.verdicts.model import Verdict, VerdictKind, VerdictLimits
 from protocol.names import GroupId, GroupState, TopicName
-from tests.consumer_client import ConsumerClient, settle
+from tests.consumer_client import ConsumerClient, until_stable
 from tests.history.history_world import HistoryWorld
 from topics.registry import TopicRegistry
 
@@ -30,7 +30,7 @@ def given_consumers(world: HistoryWorld, *names: str) -> list[ConsumerClient]:
     clients = [ConsumerClient(world, name) for name in names]
     for client in clients:
         client.join()
-        settle(*clients[: clients.index(client) + 1])
+        until_stable(*clients[: clients.index(client) + 1])
     return clients
 
 
@@ -143,7 +143,7 @@ def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> Non
     a.beat()
     for _ in range(3):
         world.advance(5_000)
-        a.beat(tells=False)
+        a.beat(reports=False)
         b.beat()
     (verdict,) = watched.inspect()
     assert (verdict.kind, verdict.subject) == (VerdictKind.UNREVOKED_PARTITIONS, "a")

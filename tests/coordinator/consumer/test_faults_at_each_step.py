@@ -12,13 +12,13 @@ import pytest
 from coordinator.settings import GroupSettings
 from protocol.messages.consumer_group_heartbeat import JOIN_EPOCH
 from protocol.names import GroupState, TopicName
-from tests.consumer_client import ConsumerClient, partitions_of, settle
+from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import Asked, World
 
 Ask = Callable[..., Asked]
 
 SESSION_ROUNDS = 5
-"""Of `settle`, each of at least two heartbeat intervals: longer than a session."""
+"""Of `until_stable`, each of at least two heartbeat intervals: longer than a session."""
 
 
 class Counted:
@@ -87,22 +87,22 @@ def play(at: int = 0, fault: str | None = None) -> int:
 
     first = arrive("m1")
     second = arrive("m2", instance_id="i2")
-    settle(*clients)
+    until_stable(*clients)
     third = arrive("m3", regex="t|u")
-    settle(*clients)
+    until_stable(*clients)
     first.change(topics=("t", "u"))
-    settle(*clients)
+    until_stable(*clients)
     world.topics.counts[TopicName("t")] = 7
     world.coordinator.partitions_changed({TopicName("t")}, world.now)
-    settle(*clients)
+    until_stable(*clients)
     clients.remove(second)
     second.leave(for_a_while=True)
-    settle(*clients)
+    until_stable(*clients)
     arrive("m4", instance_id="i2")
-    settle(*clients)
+    until_stable(*clients)
     clients.remove(third)
     third.leave()
-    settle(*clients)
+    until_stable(*clients)
     _check_end(world, clients)
     return counted.count
 
@@ -112,7 +112,7 @@ def _check_end(world: World, clients: Sequence[ConsumerClient]) -> None:
     for _ in range(SESSION_ROUNDS):
         # As in Kafka a static member whose answer was lost has to wait for its own session to end.
         if group.state is not GroupState.STABLE:
-            settle(*clients)
+            until_stable(*clients)
     assert group.state is GroupState.STABLE
     assert {client.member_id for client in clients} == group.members.keys()
     assert partitions_of(*clients) == list(range(7))

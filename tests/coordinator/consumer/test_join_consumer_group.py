@@ -8,7 +8,7 @@ from coordinator.events import GroupCreated
 from coordinator.group import GroupType
 from coordinator.records import record_type
 from protocol.names import ErrorCode, GroupState
-from tests.consumer_client import ConsumerClient, partitions_of, settle
+from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import World, kafka_settings
 
 
@@ -70,7 +70,7 @@ def test_members_share_the_partitions(world: World) -> None:
     clients = [ConsumerClient(world, name) for name in "abc"]
     for client in clients:
         client.join()
-    settle(*clients)
+    until_stable(*clients)
 
     assert partitions_of(*clients) == [0, 1, 2, 3]
     assert sorted(len(client.owned["t"]) for client in clients) == [1, 1, 2]
@@ -101,7 +101,7 @@ def test_a_member_of_version_zero_gets_an_id(world: World) -> None:
     assert list(world.consumer_group().members) == ["consumer-1"]
 
 
-def test_joining_again_with_epoch_zero_tells_the_member_everything(world: World) -> None:
+def test_the_answer_to_joining_again_with_epoch_zero_has_the_assignment(world: World) -> None:
     a = ConsumerClient(world, "a")
     a.join()
     stored = len(world.log.batches)

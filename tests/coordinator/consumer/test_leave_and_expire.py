@@ -6,7 +6,7 @@ from coordinator.consumer import events
 from coordinator.consumer.events import ConsumerRemovalCause, EpochCause
 from coordinator.records import record_type
 from protocol.names import ErrorCode, GroupState
-from tests.consumer_client import ConsumerClient, partitions_of, settle
+from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import World, kafka_settings
 
 
@@ -21,12 +21,12 @@ def test_a_member_leaves_and_the_other_gets_all(world: World) -> None:
     a, b = ConsumerClient(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     answer = a.leave()
 
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (ErrorCode.NONE, "a", -1)
     assert (answer.heartbeat_interval_ms, answer.assignment) == (0, None)
-    settle(b)
+    until_stable(b)
     assert partitions_of(b) == [0, 1, 2, 3]
     [removed] = world.events_of(events.ConsumerMemberRemoved)
     assert removed.cause is ConsumerRemovalCause.LEFT
@@ -77,7 +77,7 @@ def test_a_member_that_gives_nothing_back_is_removed(world: World) -> None:
     a.beat()  # from now on it has 60 seconds
     for _ in range(11):
         world.advance(5_000)
-        assert a.beat(tells=False).error_code is ErrorCode.NONE
+        assert a.beat(reports=False).error_code is ErrorCode.NONE
         b.beat()
     assert b.owned == {}
     world.advance(5_000)
@@ -85,7 +85,7 @@ def test_a_member_that_gives_nothing_back_is_removed(world: World) -> None:
     assert removed.cause is ConsumerRemovalCause.REBALANCE_TIMED_OUT
     assert removed.owned == {world.topics.id_of("t"): frozenset(range(4))}
     assert a.beat().error_code is ErrorCode.UNKNOWN_MEMBER_ID
-    settle(a, b)
+    until_stable(a, b)
     assert partitions_of(a, b) == [0, 1, 2, 3]
 
 
@@ -93,7 +93,7 @@ def test_one_that_gave_back_has_no_rebalance_timeout(world: World) -> None:
     a, b = ConsumerClient(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     for _ in range(30):
         world.advance(5_000)
         a.beat()
@@ -128,10 +128,10 @@ def test_a_group_survives_a_crash(world: World) -> None:
     a, b = ConsumerClient(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     epochs, owned = (a.epoch, b.epoch), (a.owned, b.owned)
     world.crash()
-    settle(a, b)
+    until_stable(a, b)
     assert (a.epoch, b.epoch) == epochs
     assert (a.owned, b.owned) == owned
 
@@ -141,7 +141,7 @@ def test_an_answer_waits_for_its_records(world: World) -> None:
     asked = world.heartbeat_consumer("g", "a")
     steady = world.heartbeat_consumer("g", "a", 2)
     assert asked.waits
-    assert steady.waits  # it would tell of the epoch
+    assert steady.waits  # its epoch is not stored yet
     world.store()
     assert asked.error is ErrorCode.NONE
     assert steady.error is ErrorCode.NONE

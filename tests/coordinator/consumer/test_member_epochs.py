@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.consumer.events import ConsumerMemberFenced
 from protocol.names import ErrorCode
-from tests.consumer_client import ConsumerClient, settle
+from tests.consumer_client import ConsumerClient, until_stable
 from tests.world import World
 
 
@@ -49,7 +49,7 @@ def test_the_epoch_before_is_accepted_from_who_owns_no_more_than_it_may(world: W
     a, b = ConsumerClient(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     assert a.epoch == 3
     kept = a.owned["t"]
 

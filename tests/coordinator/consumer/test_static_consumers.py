@@ -5,7 +5,7 @@ import pytest
 from coordinator.consumer import events
 from coordinator.records import record_type
 from protocol.names import ErrorCode
-from tests.consumer_client import ConsumerClient, partitions_of, settle
+from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import World
 
 
@@ -36,7 +36,7 @@ def test_one_that_goes_for_a_while_keeps_its_partitions(world: World) -> None:
     a, b = static(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     owned, epoch = a.owned, world.consumer_group().epoch
     answer = a.leave(for_a_while=True)
 
@@ -82,12 +82,12 @@ def test_one_that_does_not_come_back_is_removed_when_its_session_ends(world: Wor
     a, b = static(world, "a"), ConsumerClient(world, "b")
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     a.leave(for_a_while=True)
     for _ in range(9):
         world.advance(5_000)
         b.beat()
-    settle(b)
+    until_stable(b)
     assert partitions_of(b) == [0, 1, 2, 3]
     [removed] = world.events_of(events.ConsumerMemberRemoved)
     assert removed.cause is events.ConsumerRemovalCause.SESSION_EXPIRED

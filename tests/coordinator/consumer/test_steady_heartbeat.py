@@ -12,7 +12,7 @@ from protocol.messages.consumer_group_heartbeat import (
     HeartbeatTopicPartitions,
 )
 from protocol.names import GroupId, GroupInstanceId, MemberId, TopicName
-from tests.consumer_client import ConsumerClient, settle
+from tests.consumer_client import ConsumerClient, until_stable
 from tests.world import Token, World
 
 BEAT = ConsumerGroupHeartbeatRequest(GroupId("g"), MemberId("a"), 2)
@@ -24,7 +24,7 @@ def world() -> World:
     world.given_topics(t=4)
     a = ConsumerClient(world, "a", instance_id="i", rack_id="r", assignor="range")
     a.join()
-    settle(a)
+    until_stable(a)
     return world
 
 

@@ -6,7 +6,7 @@ from coordinator.consumer import events
 from coordinator.consumer.events import EpochCause
 from coordinator.records import record_type
 from protocol.names import ErrorCode, TopicName
-from tests.consumer_client import ConsumerClient, partitions_of, settle
+from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import START, World
 
 
@@ -65,12 +65,12 @@ def test_an_invalid_expression_is_refused(world: World) -> None:
 def test_an_expression_that_is_resolved_already_counts_at_once(world: World) -> None:
     a, b = ConsumerClient(world, "a", regex="or.*"), ConsumerClient(world, "b", regex="or.*")
     a.join()
-    settle(a)
+    until_stable(a)
     epoch = world.consumer_group().epoch
     b.join()
     assert world.consumer_group().epoch == epoch + 1
     assert len(resolved(world)) == 1
-    settle(a, b)
+    until_stable(a, b)
     assert partitions_of(a, b, topic="orders") == [0, 1]
     assert partitions_of(a, b, topic="orchids") == [0]
 
@@ -78,7 +78,7 @@ def test_an_expression_that_is_resolved_already_counts_at_once(world: World) -> 
 def test_names_and_an_expression_add_up(world: World) -> None:
     a = ConsumerClient(world, "a", topics=("payments",), regex="orc.*")
     a.join()
-    settle(a)
+    until_stable(a)
     assert a.owned == {"payments": {0}, "orchids": {0}}
 
 
@@ -95,14 +95,14 @@ def test_a_new_topic_is_found_with_the_next_heartbeat_after_ten_seconds(world: W
     world.advance(1)
     a.beat()
     assert len(resolved(world)) == 2
-    settle(a)
+    until_stable(a)
     assert set(a.owned) == {"orders", "orchids", "orators"}
 
 
 def test_without_a_change_they_are_resolved_again_after_the_refresh_interval(world: World) -> None:
     a = ConsumerClient(world, "a", regex="or.*")
     a.join()
-    settle(a)
+    until_stable(a)
     epoch = a.epoch
     while world.now.mono_ms < START.mono_ms + 600_000:
         world.advance(5_000)
@@ -121,7 +121,7 @@ def test_an_expression_without_members_is_removed(world: World) -> None:
     )
     a.join()
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     a.leave()
     [removed] = world.events_of(events.RegularExpressionRemoved)
     assert removed.pattern == "or.*"
@@ -133,9 +133,9 @@ def test_an_expression_without_members_is_removed(world: World) -> None:
 def test_a_member_changes_from_an_expression_to_names(world: World) -> None:
     a = ConsumerClient(world, "a", regex="or.*")
     a.join()
-    settle(a)
+    until_stable(a)
     a.change(topics=("payments",), regex="")
-    settle(a)
+    until_stable(a)
     assert a.owned == {"payments": {0}}
     assert not world.consumer_group().regexes
     assert not world.consumer_group().subscribed_regexes
@@ -150,17 +150,17 @@ def test_a_second_expression_soon_after_waits_ten_seconds(world: World) -> None:
     world.advance(10_001)
     b.beat()
     assert len(resolved(world)) == 3  # both, together
-    settle(a, b)
+    until_stable(a, b)
     assert set(b.owned) == {"payments"}
 
 
 def test_after_a_restart_they_are_resolved_with_the_first_heartbeat(world: World) -> None:
     a = ConsumerClient(world, "a", regex="or.*")
     a.join()
-    settle(a)
+    until_stable(a)
     world.given_topics(orders=2, orchids=1, orators=3)
     world.crash()
-    settle(a)
+    until_stable(a)
     assert a.owned == {"orders": {0, 1}, "orchids": {0}, "orators": {0, 1, 2}}
 
 

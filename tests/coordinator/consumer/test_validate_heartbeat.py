@@ -1,4 +1,4 @@
-"""What makes a ConsumerGroupHeartbeat invalid in itself, with Kafka's words and in its order."""
+"""Heartbeat validation: what is invalid in itself, with the words of Kafka and in its order."""
 
 import pytest
 from msgspec.structs import replace

@@ -10,7 +10,7 @@ from history.consumer_entries import (
 )
 from history.entries import RebalanceEndedEntry
 from protocol.names import GroupState, TopicName
-from tests.consumer_client import ConsumerClient, settle
+from tests.consumer_client import ConsumerClient, until_stable
 from tests.history.history_world import HistoryWorld
 
 
@@ -26,7 +26,7 @@ def given_two(world: HistoryWorld) -> tuple[ConsumerClient, ConsumerClient]:
     a.join()
     world.advance(10_000)
     b.join()
-    settle(a, b)
+    until_stable(a, b)
     return a, b
 
 
@@ -58,7 +58,7 @@ def test_each_step_of_a_handover_has_an_entry(world: HistoryWorld) -> None:
 def test_a_member_that_leaves_gives_its_partitions_to_the_others(world: HistoryWorld) -> None:
     a, b = given_two(world)
     b.leave()
-    settle(a)
+    until_stable(a)
     rebalance = world.last
     assert (rebalance.cause, rebalance.end) == (Cause.MEMBER_LEFT, End.STABLE)
     assert (rebalance.members_before, rebalance.members_after) == (2, 1)
@@ -71,7 +71,7 @@ def test_a_silent_member_expires_with_the_time_since_it_was_heard(world: History
     for _ in range(10):
         world.advance(5_000)
         a.beat()
-    settle(a)
+    until_stable(a)
     rebalance = world.last
     assert (rebalance.cause, rebalance.end) == (Cause.SESSION_EXPIRED, End.STABLE)
     assert (rebalance.silent_ms, rebalance.session_timeout_ms) == (45_000, 45_000)
@@ -82,7 +82,7 @@ def test_new_partitions_are_a_cause_with_their_topic(world: HistoryWorld) -> Non
     a, b = given_two(world)
     world.given_topics(t=6)
     world.coordinator.partitions_changed({TopicName("t")}, world.now)
-    settle(a, b)
+    until_stable(a, b)
     rebalance = world.last
     assert (rebalance.cause, rebalance.end) == (Cause.PARTITIONS_CHANGED, End.STABLE)
     assert [topic.topic for topic in rebalance.topics] == ["t"]
@@ -109,7 +109,7 @@ def test_a_crash_in_a_rebalance_does_not_end_it(world: HistoryWorld) -> None:
     a.beat()
     assert world.consumer_group().state is GroupState.RECONCILING
     world.crash()
-    settle(a, b)
+    until_stable(a, b)
     rebalance, _loaded, _ = world.rebalances()
     assert (rebalance.end, rebalance.generation_after) == (End.STABLE, 3)
     assert (

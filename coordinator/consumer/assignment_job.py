@@ -1,0 +1,44 @@
+"""Assignment job: a target assignment that is made outside of a turn.
+
+It has all that it needs, so the group may change meanwhile. Its result comes back to the group as a
+command that names the group epoch.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coordinator.consumer.assignors.assignor import Assignment, Assignor, AssignorInput
+from coordinator.consumer.commands import TargetAssignmentComputed, TargetAssignmentFailed
+from protocol.names import GroupId, MemberId
+from seams.stopwatch import Stopwatch
+
+
+class JobResult(NamedTuple):
+    targets: Mapping[MemberId, Assignment]
+    took_ms: int
+
+
+class AssignmentJob(NamedTuple):
+    group_id: GroupId
+    group_epoch: int
+    assignor: Assignor
+    given: AssignorInput
+    stopwatch: Stopwatch
+
+    def run(self) -> JobResult:
+        """Call it in any thread. Raises AssignorFailed, or whatever the assignor does."""
+        begin_ms = self.stopwatch()
+        targets = self.assignor.assign(self.given)
+        return JobResult(targets, self.stopwatch() - begin_ms)
+
+    def outcome(
+        self, result: JobResult | Exception
+    ) -> TargetAssignmentComputed | TargetAssignmentFailed:
+        """What the group is told. A member that the assignor does not name is assigned nothing."""
+        name = self.assignor.name
+        if isinstance(result, Exception):
+            return TargetAssignmentFailed(self.group_id, self.group_epoch, name, str(result))
+        targets = {member_id: result.targets.get(member_id, {}) for member_id in self.given.members}
+        return TargetAssignmentComputed(
+            self.group_id, self.group_epoch, name, targets, result.took_ms
+        )
