@@ -28,6 +28,7 @@ from protocol.messages.consumer_group_heartbeat import (
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.names import ErrorCode, GroupId, MemberId, TopicId
 from tests.simulator.consumer_clients import REBALANCE_MS, SESSION_MS, Owned, owned_of
+from tests.simulator.consumer_history_checker import ConsumerHistory
 from tests.simulator.node import Node
 from tests.simulator.registers import NOTHING as NOTHING_COMMITTED
 from tests.simulator.registers import Registers
@@ -115,6 +116,9 @@ class ConsumerCheckers:
         self._revoking_ms: dict[MemberId, int] = {}
         self._in_memory: dict[GroupId, int] = {}
         self._memory = (0, 0)
+        self._history = ConsumerHistory()
+        self._history_is_checked = False  # since the last load
+        self._epochs: set[tuple[GroupId, int]] = set()  # all that clients heard of
         self._turn = 0
 
     # ------------------------------------------------------------ what is asked
@@ -205,6 +209,7 @@ class ConsumerCheckers:
         self._demand(epoch >= before, f"{member_id} falls from epoch {before} to {epoch}")
         self._member_epochs[member_id] = epoch
         self.answered_epochs[group_id] = max(self.answered_epochs.get(group_id, 0), epoch)
+        self._epochs.add((group_id, epoch))
         if response.assignment is None:
             return
         self.answers_with_assignment += 1
@@ -288,7 +293,8 @@ class ConsumerCheckers:
     # ------------------------------------------------------------ what there is
 
     def cleaning(self, node: Node, partition: int) -> None:
-        """A log is about to lose what newer records have replaced: nothing depends on that."""
+        """A log is about to lose what newer records have replaced."""
+        self._history.read(node)
 
     def check_step(self, node: Node | None) -> None:
         """After each step: one group at a time, all of them within a few steps."""
@@ -297,10 +303,14 @@ class ConsumerCheckers:
         if node.memory != self._memory:
             self._memory = node.memory
             self._in_memory.clear()
+            self._history_is_checked = False
             self._revoking_ms.clear()  # a load begins the wait again
             self.asked = {t: None for t in self.asked if t.incarnation == node.incarnation}
         if node.loading:
             return
+        if not self._history_is_checked and not node.journal_failed:
+            self._history_is_checked = True
+            self._history.check(node, self._epochs)
         groups = list(node.coordinator.groups())
         if not groups:
             return
@@ -311,6 +321,8 @@ class ConsumerCheckers:
                 purgatory.check()
 
     def check_all(self, node: Node) -> None:
+        self._history.check(node, self._epochs)
+        self._history.check_ended()
         for group in node.coordinator.groups():
             self._check_group(group)
         for purgatory in node.coordinator.purgatories():

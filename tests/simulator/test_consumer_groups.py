@@ -20,12 +20,21 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide import advance, expire_member, find_member, leave_group
 from coordinator.consumer.decide.find_member import FoundMember
 from coordinator.consumer.decide.reconcile import Goal, reconcile_member
-from coordinator.consumer.events import ConsumerEvent, CurrentAssignmentUpdated, GroupEpochBumped
+from coordinator.consumer.events import (
+    ConsumerEvent,
+    ConsumerMemberRemoved,
+    CurrentAssignmentUpdated,
+    EpochCause,
+    GroupEpochBumped,
+)
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.consumer.member import NOTHING_OWNED, CurrentAssignment
 from coordinator.consumer.records import current_assignment_record, group_epoch_record
 from coordinator.events import AnyEvent
 from coordinator.outcome import Outcome
+from history.causes import End
+from history.entries import HistoryEntry, MembersRemovedEntry
+from history.recording.consumer_turn_recorder import ConsumerTurnRecorder
 from protocol.names import ErrorCode, GroupId, MemberId
 from seams.now import Now
 from storage.api import Record
@@ -216,6 +225,47 @@ def the_group_epoch_of_a_restart_is_too_low(patch: Patch) -> None:
     patch.setattr(records, "group_epoch_record", record)
 
 
+def an_epoch_is_left_out_of_the_history(patch: Patch) -> None:
+    """A group epoch that a topic caused is stored, and not told."""
+    bumped = ConsumerTurnRecorder._epoch_bumped
+
+    def silent(self: ConsumerTurnRecorder, event: GroupEpochBumped) -> Iterator[HistoryEntry]:
+        if EpochCause.TOPICS_CHANGED in event.causes:
+            list(bumped(self, event))
+            return
+        yield from bumped(self, event)
+
+    patch.setattr(ConsumerTurnRecorder, "_epoch_bumped", silent)
+
+
+def a_rebalance_has_no_end_in_the_history(patch: Patch) -> None:
+    """The one that ends since the last member is gone."""
+    end = ConsumerTurnRecorder._end
+
+    def ended(self: ConsumerTurnRecorder, how: End, epoch: int) -> Iterator[HistoryEntry]:
+        if how is not End.EMPTY:
+            yield from end(self, how, epoch)
+
+    patch.setattr(ConsumerTurnRecorder, "_end", ended)
+
+
+def the_history_names_another_member_than_the_removed(patch: Patch) -> None:
+    """The first member of the group is told to have expired."""
+    removed = ConsumerTurnRecorder._member_removed
+
+    def confused(
+        self: ConsumerTurnRecorder, event: ConsumerMemberRemoved
+    ) -> Iterator[HistoryEntry]:
+        first = self._turn.identity(next(self._turn.member_ids()))
+        for entry in removed(self, event):
+            if isinstance(entry, MembersRemovedEntry):
+                named = tuple(gone._replace(member=first) for gone in entry.members)
+                entry = replace(entry, members=named)
+            yield entry
+
+    patch.setattr(ConsumerTurnRecorder, "_member_removed", confused)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -229,6 +279,9 @@ def the_group_epoch_of_a_restart_is_too_low(patch: Patch) -> None:
         new_partitions_are_not_noticed,
         any_member_may_commit,
         the_group_epoch_of_a_restart_is_too_low,
+        an_epoch_is_left_out_of_the_history,
+        a_rebalance_has_no_end_in_the_history,
+        the_history_names_another_member_than_the_removed,
     ],
 )
 def test_a_planted_bug_of_consumer_groups_is_found(
