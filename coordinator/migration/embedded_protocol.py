@@ -29,12 +29,22 @@ class CustomAssignor(Exception):
     """An assignment carries data of a client-side assignor, which a consumer group cannot keep."""
 
 
-def assigned_topic_ids(assignment: bytes, topics: TopicsView) -> Assignment:
+_STICKY_PROTOCOLS: Final = frozenset({"sticky", "cooperative-sticky"})
+"""Assignors of the clients themselves, which keep their state in subscriptions.
+
+librdkafka copies it into the assignments, where nobody reads it. Kafka differs: it takes it for
+data of a custom assignor, and does not upgrade groups of librdkafka's `cooperative-sticky`.
+"""
+
+
+def assigned_topic_ids(
+    assignment: bytes, protocol_name: str | None, topics: TopicsView
+) -> Assignment:
     """What a member was assigned. Raises Malformed, CustomAssignor."""
     if not assignment:
         return {}  # a member that has not synced yet
     read = read_assignment(assignment)
-    if read.user_data:
+    if read.user_data and protocol_name not in _STICKY_PROTOCOLS:
         raise CustomAssignor
     return _by_topic_id(read.assigned_partitions, topics)
 

@@ -206,7 +206,7 @@ def _read_member(
 ) -> _ConvertingMember:
     """All protocols of a consumer have one subscription. Maybe none has been selected yet."""
     topics = context.topics.view
-    assigned = assigned_topic_ids(member.assignment, topics)
+    assigned = assigned_topic_ids(member.assignment, group.protocol_name, topics)
     metadata = member.metadata_for(group.protocol_name) or member.protocols[0][1]
     subscription = read_subscription(metadata)
     return _ConvertingMember(member, subscription, assigned, owned_topic_ids(subscription, topics))
