@@ -71,12 +71,17 @@ EXTREME_INTS: Final = {
 }
 EXTREME_BYTES: Final = (b"", b"\xff" * 9, bytes(70_000), b"\x00\x01\x7f\xff\xff\xff", b"\x80" * 5)
 COUNTS: Final = (0, 1, 1, 1, 2, 3)
+CONSUMER_HEARTBEAT: Final = "ConsumerGroupHeartbeatRequest"
+OFTEN_NULL: Final = ("instance_id", "rack_id", "subscribed_topic_regex", "server_assignor")
+MEMBER_EPOCHS: Final = (0, 0, 0, 1, 2, 3, -1, -2)
 NAMES: Final = (b"g", b"h", b"t", b"t", b"consumer", b"range", b"client")
 
 
 class Frames:
     def __init__(
-        self, random: Random, requests: Sequence[ApiKey] = (*COORDINATOR_REQUESTS, *OFTEN)
+        self,
+        random: Random,
+        requests: Sequence[ApiKey] = (*COORDINATOR_REQUESTS, *CONSUMER_GROUP_REQUESTS, *OFTEN),
     ) -> None:
         self.random = random
         self.requests = requests
@@ -121,6 +126,8 @@ class Frames:
     def _field(self, field: FieldSpec, version: int, *, flexible: bool) -> bytes:
         wire, name = field.mark.wire, field.name
         often = 0.8 if "instance" in name else 0.1
+        if self.inside == CONSUMER_HEARTBEAT and name in OFTEN_NULL:
+            often = 0.8
         if field.mark.nullable_in(version) and self.random.random() < often:
             if isinstance(wire, StructOf):
                 return b"\xff"
@@ -128,7 +135,7 @@ class Frames:
                 return b"\0"
             return b"\xff\xff" if isinstance(wire, Wire) and wire.name == "string" else b"\xff" * 4
         if isinstance(wire, ArrayOf):
-            count = self._count(wire)
+            count = 0 if self._owns_nothing(name) else self._count(wire)
             if count > LONG_ARRAY:  # of one value, again and again
                 item = self._value(wire.element, name, version, flexible=flexible)
                 values = [item] * min(count, FRAME_BYTES_MAX // len(item))
@@ -140,6 +147,11 @@ class Frames:
             size = uvarint(len(values) + 1) if flexible else len(values).to_bytes(4, "big")
             return size + b"".join(values)
         return self._value(wire, name, version, flexible=flexible)
+
+    def _owns_nothing(self, name: str) -> bool:
+        """As one that joins must say."""
+        is_owned = self.inside == CONSUMER_HEARTBEAT and name == "topic_partitions"
+        return is_owned and self.random.random() < 0.7
 
     def _count(self, wire: ArrayOf) -> int:
         """Long arrays are of one value, again and again."""
@@ -173,12 +185,20 @@ class Frames:
     def _string(self, name: str) -> bytes:
         if self.random.random() < self.extreme:
             return self.random.choice(EXTREME_STRINGS)
+        if self.inside == CONSUMER_HEARTBEAT and name in ("group_id", "member_id"):
+            return self.random.choice((b"c", b"c", b"c", b"c2", *self._known(name)))
         if "member_id" in name:
             return self.random.choice(self.member_ids)
         if "instance" in name:
             return self.random.choice((b"a", b"b", b"x" * 300))
         if "type" in name:
             return b"consumer"
+        if name == "subscribed_topic_names":
+            return b"t"
+        if name == "subscribed_topic_regex":
+            return self.random.choice((b"", b"t.*", b"("))
+        if name == "server_assignor":
+            return self.random.choice((b"range", b"uniform", b"uniform", b"none"))
         if name == "protocol_name" or self.inside == "JoinGroupRequestProtocol":
             return b"range"
         if name == "name":
@@ -186,6 +206,9 @@ class Frames:
         if name in ("group_id", "groups", "groups_names"):
             return self.random.choice(self.group_ids)
         return self.random.choice(NAMES)
+
+    def _known(self, name: str) -> list[bytes]:
+        return self.group_ids[-2:] if name == "group_id" else self.member_ids[:2]
 
     def _bytes(self) -> bytes:
         if self.random.random() < self.extreme:
@@ -195,10 +218,12 @@ class Frames:
     def _int(self, name: str, code: str) -> int:
         if self.random.random() < self.extreme:
             return self.random.choice(EXTREME_INTS[code])
+        if name == "member_epoch":
+            return self.random.choice((*MEMBER_EPOCHS, *self.generations[:2]))
         if name == "session_timeout_ms":
             return self.random.choice((6_000, 10_000))
         if name == "rebalance_timeout_ms":
-            return self.random.choice((0, 6_000, 60_000))
+            return self.random.choice((0, 6_000, 60_000, 60_000))
         if "generation" in name:
             return self.random.choice(self.generations)
         if name == "partition_index":

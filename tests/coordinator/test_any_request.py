@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.limits import ServerLimits
+from coordinator.classic.group import ClassicGroup
 from protocol.codec import Malformed, decode_request, encode_response
 from protocol.names import ApiKey, GroupState
 from tests.coordinator.frames import Frames
@@ -118,8 +119,10 @@ class Play:
         member_ids: list[str] = []
         generations: list[int] = []
         for group in self.world.coordinator.groups():
-            member_ids += [*group.members, *group.pending_member_ids]
-            generations.append(group.generation_id)
+            member_ids += group.members
+            if isinstance(group, ClassicGroup):
+                member_ids += group.pending_member_ids
+                generations.append(group.generation_id)
         self.frames.know(member_ids, generations)
 
     def end(self) -> None:
