@@ -42,7 +42,8 @@ _GROUP_STATE: Final = Family(
 _GROUP_GENERATION: Final = Family(
     "group_coordinator_group_generation",
     MetricKind.GAUGE,
-    "The group's generation; it increases with each completed rebalance.",
+    "The group's generation, which increases with each completed rebalance; of a consumer group "
+    "the group epoch.",
     ("group",),
 )
 _GROUP_LAG: Final = Family(

@@ -236,7 +236,7 @@ def _rebalances(daemon: Daemon) -> Portions:
     yield _REBALANCES_BEGUN.by_label(_by_cause(counters.rebalances_begun))
     yield _REBALANCES_COMPLETED.by_label(_by_cause(counters.rebalances_completed))
     yield _REBALANCES_RUNNING.sample(sum(states[state] for state in _IN_REBALANCE))
-    epochs = {cause.value: 0 for cause in Cause}
+    epochs = {cause.value: 0 for cause in EPOCH_CAUSES.values()}
     for cause, count in counters.group_epochs_bumped.items():
         epochs[EPOCH_CAUSES[EpochCause(cause)].value] += count
     yield _GROUP_EPOCHS.by_label(epochs)
