@@ -281,7 +281,7 @@ class ConsumerTurnRecorder:
             "",
             self._replaced,
             silent_ms,
-            count_partitions_of(event.current.assigned),
+            len(owned_partitions(event.current)),
             CONSUMER_GROUP,
         )
 
@@ -407,13 +407,12 @@ class ConsumerTurnRecorder:
         if member is None:
             return
         before = member.current
-        if after.has_left_for_a_while:
-            yield from self._left_for_a_while(member)
-            return
         if before.assigned != after.assigned or (
             before.pending_revocation != after.pending_revocation
         ):
             yield from self._owned_changed(member, before, after)
+        if after.has_left_for_a_while:
+            yield self._left_for_a_while(member, after)
         if self._running is not None:
             if after.state is ConsumerMemberState.STABLE and (
                 after.member_epoch == self._turn.assignment_epoch
@@ -423,20 +422,18 @@ class ConsumerTurnRecorder:
             else:
                 self._running.unreconciled.add(event.member_id)
 
-    def _left_for_a_while(self, member: TurnMember) -> Iterator[HistoryEntry]:
-        current = member.current
-        if self._running is not None:
-            self._running.unreconciled.add(member.metadata.member_id)
-        yield from self._wait_ended(member.metadata.member_id, WaitEnd.LEFT)
+    def _left_for_a_while(
+        self, member: TurnMember, after: CurrentAssignment
+    ) -> StaticMemberLeftEntry:
         left = (self._group_id, member.metadata.member_id)
         self._state.left_ms[left] = self._now.mono_ms
-        yield StaticMemberLeftEntry(
+        return StaticMemberLeftEntry(
             self._group_id,
             self._now.wall_ms,
             member.metadata.identity,
             self._turn.epoch,
-            current.member_epoch,
-            count_partitions_of(current.assigned),
+            member.current.member_epoch,
+            count_partitions_of(after.assigned),
         )
 
     def _owned_changed(
@@ -446,11 +443,21 @@ class ConsumerTurnRecorder:
         given_back = had - has
         if given_back:
             self._release(member, given_back, self._now.mono_ms)
-        if before.state is ConsumerMemberState.UNREVOKED_PARTITIONS and (
+        member_id = member.metadata.member_id
+        if before.pending_revocation and (
             given_back or after.state is not ConsumerMemberState.UNREVOKED_PARTITIONS
         ):
             yield from self._wait_ended(
-                member.metadata.member_id, WaitEnd.REVOKED, after.member_epoch
+                member_id, WaitEnd.REVOKED, after.member_epoch, len(given_back)
+            )
+        elif given_back:  # it had given them back before it was told to
+            yield RevocationEndedEntry(
+                self._group_id,
+                self._now.wall_ms,
+                member.metadata.identity,
+                WaitEnd.REVOKED,
+                after.member_epoch,
+                len(given_back),
             )
         if after.pending_revocation and before.pending_revocation != after.pending_revocation:
             yield self._revocation_requested(member, after)
@@ -484,7 +491,11 @@ class ConsumerTurnRecorder:
         )
 
     def _wait_ended(
-        self, member_id: MemberId, end: WaitEnd, member_epoch: int | None = None
+        self,
+        member_id: MemberId,
+        end: WaitEnd,
+        member_epoch: int | None = None,
+        given_back: int | None = None,
     ) -> Iterator[HistoryEntry]:
         """A member was waited for that is to give partitions back: no more."""
         member = self._turn.member(member_id)
@@ -499,7 +510,9 @@ class ConsumerTurnRecorder:
             member.metadata.identity,
             end,
             member.current.member_epoch if member_epoch is None else member_epoch,
-            count_partitions_of(member.current.pending_revocation),
+            count_partitions_of(member.current.pending_revocation)
+            if given_back is None
+            else given_back,
             None if asked is None else max(0, self._now.mono_ms - asked.since_ms),
         )
 
