@@ -118,8 +118,9 @@ consumer-sim: install-test  ## replay a simulated world of consumer groups: SEED
 long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
 	CONSUMER_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_consumer_groups.py
 
-long-consumer-transfer: install-test  ## move a consumer group from a real Kafka to Rollcall and back
-	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py
+long-consumer-transfer: install-test  ## move consumer groups between a real Kafka and Rollcall, compare what tools print
+	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py \
+	  tests/interop/test_consumer_group_tools.py
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)

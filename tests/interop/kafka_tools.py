@@ -26,6 +26,7 @@ TIMEOUT_S = 240  # for one tool: a Java start takes about a second, on a busy ma
 
 _TOOLS = "org.apache.kafka.tools"
 CONSUMER_GROUPS = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
+GROUPS = f"{_TOOLS}.GroupsCommand"
 TOPICS = f"{_TOOLS}.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 GET_OFFSETS = f"{_TOOLS}.GetOffsetShell"

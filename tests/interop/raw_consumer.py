@@ -18,6 +18,7 @@ from protocol.messages.consumer_group_describe import (
 )
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
+    LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     HeartbeatTopicPartitions,
@@ -98,6 +99,12 @@ class RawConsumer:
                 for topic in response.assignment.topic_partitions
             }
         return response
+
+    def leave(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(self._group, self.member_id, LEAVE_EPOCH)
+        response = self._ask(request, VERSION, lambda answer: answer.error_code)
+        assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        assert response.error_code is ErrorCode.NONE, response
 
     def commit(self, topic: str, offsets: dict[int, int]) -> ErrorCode:
         partitions = [OffsetCommitRequestPartition(*place) for place in offsets.items()]
