@@ -42,6 +42,7 @@ from coordinator.migration.downgrade import downgrade_after_removal
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
 from protocol.names import ErrorCode, GroupId
+from seams.group_configs import GroupConfigs
 from seams.now import Now
 
 AnyGroup = ClassicGroup | ConsumerGroup
@@ -130,10 +131,12 @@ def check_group_timers(group: AnyGroup, watching: Callable[[Hashable], bool]) ->
         check_consumer_timers(group, watching)
 
 
-def started_after_load(group: AnyGroup, now: Now, settings: GroupSettings) -> StartAfterLoad:
+def started_after_load(
+    group: AnyGroup, now: Now, settings: GroupSettings, configs: GroupConfigs
+) -> StartAfterLoad:
     if isinstance(group, ClassicGroup):
         return StartAfterLoad(*start_after_load(group, now, settings))
-    session_timeout_ms = settings.group_consumer_session_timeout_ms
+    session_timeout_ms = configs.session_timeout_ms(group.group_id)
     return StartAfterLoad(start_consumer_after_load(group, now, session_timeout_ms), None)
 
 

@@ -23,6 +23,7 @@ class LazyRestore:
 
     __slots__ = (
         "_carry_out",
+        "_configs",
         "_group_counts",
         "_history_sink",
         "_image",
@@ -36,6 +37,7 @@ class LazyRestore:
     ) -> None:
         self._store = store
         self._settings = context.settings
+        self._configs = context.consumer.configs
         self._group_counts = context.group_counts
         self._history_sink = context.history_sink
         self._carry_out = carry_out
@@ -108,7 +110,7 @@ class LazyRestore:
         self._group_counts.unrestored -= 1
         if self._history_sink is not None:
             self._history_sink.loaded(group, now)
-        ops, command = started_after_load(group, now, self._settings)
+        ops, command = started_after_load(group, now, self._settings, self._configs)
         for op in ops:
             self._store.schedule(op)
         if command is not None:

@@ -59,6 +59,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.assignment_runner import AssignmentRunner
+from seams.group_configs import GroupConfigs
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from tests.memory_log import MemoryLog
@@ -182,6 +183,7 @@ class Topics:
 
 class World:
     history_sink: HistorySink | None = None
+    group_configs: GroupConfigs | None = None  # None: the broker's for all groups
     assignment_runner: AssignmentRunner | None = None
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
 
@@ -217,6 +219,7 @@ class World:
             history_sink=self.history_sink,
             deleted_topics=self.deleted_topics,
             offsets_forgotten=self.forgotten.append,
+            group_configs=self.group_configs,
         )
         for partition, log in logs.items():
             self.coordinator.begin_load(partition, log)

@@ -6,9 +6,12 @@ from coordinator.consumer.apply import check_consumer_timers
 from coordinator.consumer.load_and_unload import start_consumer_after_load
 from coordinator.consumer.member import ClassicMetadata, ConsumerMemberMetadata, ConsumerMemberState
 from coordinator.consumer.records import current_assignment_record, member_metadata_record
-from protocol.names import MemberId
+from protocol.names import GroupId, MemberId
+from seams.group_configs import BrokerGroupConfigs
 from seams.now import Now
+from tests.coordinator.consumer.given import ALICE, Member, append_group, group_of
 from tests.coordinator.consumer.test_restore import A_MEMBER, GROUP, M1, a_current, the_group
+from tests.world import World
 
 SESSION_TIMEOUT_MS = 45_000
 NOW = Now(1_000, 1_600_000_000_000)
@@ -43,3 +46,21 @@ def test_a_member_that_has_to_give_partitions_back_gets_its_rebalance_timeout() 
     assert {op.deadline_ms for op in ops} == {46_000, 61_000}
     assert group.members[M1].rebalance_deadline_ms == 61_000
     check_consumer_timers(group, {op.slot for op in ops}.__contains__)
+
+
+class LongSessions(BrokerGroupConfigs):
+    def session_timeout_ms(self, _group_id: GroupId, /) -> int:
+        return 50_000
+
+
+def test_a_group_with_a_session_timeout_of_its_own_gets_that_one() -> None:
+    world = World()
+    world.group_configs = LongSessions()
+    append_group(world, Member(ALICE, 5, {0: 5}))
+    world.crash()
+    group = group_of(world)
+
+    world.advance(49_999)
+    assert group.members.keys() == {ALICE}
+    world.advance(1)
+    assert group.members == {}
