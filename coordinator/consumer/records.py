@@ -7,7 +7,7 @@ the inverse. Kafka's counterpart: `GroupCoordinatorRecordHelpers`.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from coordinator.consumer import events
 from coordinator.consumer.assignors.assignor import Assignment
@@ -34,7 +34,7 @@ from coordinator.record_schemas import (
     TopicPartitionsWithEpochs,
 )
 from protocol.compiler import writer
-from protocol.names import GroupId, MemberId, TopicName
+from protocol.names import GroupId, MemberId, TopicId, TopicName
 from protocol.schema import Message
 from storage.api import Record, RecordPair
 
@@ -45,6 +45,8 @@ TARGET_METADATA: Final = 6
 TARGET_MEMBER: Final = 7
 CURRENT_ASSIGNMENT: Final = 8
 REGULAR_EXPRESSION: Final = 16
+
+V = TypeVar("V")
 
 _INT16: Final = struct.Struct(">h")
 _VALUE_VERSION: Final = 0
@@ -115,7 +117,7 @@ def member_metadata_record(group_id: GroupId, member: ConsumerMemberMetadata) ->
 
 def target_member_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> Record:
     value = TargetAssignmentMemberValue(
-        [TopicPartitions(topic_id, sorted(target[topic_id])) for topic_id in sorted(target)]
+        [TopicPartitions(topic_id, sorted(those)) for topic_id, those in by_topic_id(target)]
     )
     return Record(_member_key(TARGET_MEMBER, group_id, member_id), _value(value))
 
@@ -246,11 +248,18 @@ def _classic_metadata(classic: ClassicMetadata | None) -> ClassicMemberMetadata 
 
 
 def _with_epochs(owned: OwnedPartitions) -> list[TopicPartitionsWithEpochs]:
-    return [
-        TopicPartitionsWithEpochs(
-            topic_id,
-            sorted(owned[topic_id]),
-            [owned[topic_id][partition] for partition in sorted(owned[topic_id])],
-        )
-        for topic_id in sorted(owned)
-    ]
+    listed = []
+    for topic_id, epochs in by_topic_id(owned):
+        partitions = sorted(epochs)
+        of_partitions = [epochs[partition] for partition in partitions]
+        listed.append(TopicPartitionsWithEpochs(topic_id, partitions, of_partitions))
+    return listed
+
+
+def by_topic_id(of_topics: Mapping[TopicId, V]) -> list[tuple[TopicId, V]]:
+    """In the order of the ids. As numbers: to compare two `UUID` takes ten times as long."""
+    return sorted(of_topics.items(), key=_id_number)
+
+
+def _id_number(of_topic: tuple[TopicId, object]) -> int:
+    return of_topic[0].int

@@ -108,7 +108,7 @@ def a_partition_is_given_before_it_is_free(patch: Patch) -> None:
     """A member gets its target at once; who else owns it is not asked."""
 
     def reconcile(current: CurrentAssignment, goal: Goal) -> CurrentAssignment | None:
-        return reconcile_member(current, replace(goal, owner_of=lambda _topic_id, _partition: None))
+        return reconcile_member(current, replace(goal, owners={}))
 
     patch.setattr(advance, "reconcile_member", reconcile)
 

@@ -35,7 +35,7 @@ from coordinator.consumer.member import (
     ConsumerMemberState,
     CurrentAssignment,
 )
-from protocol.names import ErrorCode, GroupId, MemberId, TopicId
+from protocol.names import ErrorCode, GroupId
 from seams.now import Now
 
 
@@ -185,18 +185,13 @@ def reconciled_member(
     if not updated.is_subscription_changed and is_reconciled(current, target.epoch):
         return current
     topics = topics_of_member(updated.metadata, group.regexes)
-
-    def owner_of(topic_id: TopicId, partition: int) -> MemberId | None:
-        owners = group.owners.get(topic_id)
-        return None if owners is None else owners.get(partition)
-
     goal = Goal(
         target.epoch,
         target.assignment,
         context.topics.ids_of(topics).keys(),
         updated.is_subscription_changed,
         reported,
-        owner_of,
+        group.owners,
     )
     return reconcile_member(current, goal)
 

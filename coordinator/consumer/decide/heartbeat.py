@@ -22,7 +22,7 @@ from coordinator.consumer.member import (
     CurrentAssignment,
     OwnedPartitions,
 )
-from coordinator.consumer.records import turn_records
+from coordinator.consumer.records import by_topic_id, turn_records
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
@@ -113,6 +113,6 @@ def _is_full_request(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 def _listed(assigned: OwnedPartitions) -> Sequence[HeartbeatTopicPartitions]:
     return [
-        HeartbeatTopicPartitions(topic_id, sorted(assigned[topic_id]))
-        for topic_id in sorted(assigned)
+        HeartbeatTopicPartitions(topic_id, sorted(epochs))
+        for topic_id, epochs in by_topic_id(assigned)
     ]

@@ -5,7 +5,7 @@ target and gets what is free; for the rest it waits until others have given it b
 has two owners. Kafka's counterpart: `CurrentAssignmentBuilder`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ _NO_EPOCHS: Mapping[int, int] = {}
 class Goal(Struct, frozen=True):
     """Where a member is to go.
 
-    `owner_of` gives the member that owns a partition, also while it is to give it back.
+    `owners` has the members that own partitions, also while they are to give them back.
     """
 
     target_epoch: int
@@ -38,7 +38,7 @@ class Goal(Struct, frozen=True):
     subscribed: AbstractSet[TopicId]
     has_subscription_changed: bool
     reported: Reported
-    owner_of: Callable[[TopicId, int], MemberId | None]
+    owners: Mapping[TopicId, Mapping[int, MemberId]]
 
 
 def is_reconciled(current: CurrentAssignment, target_epoch: int) -> bool:
@@ -72,7 +72,7 @@ class _Shares(NamedTuple):
 
     kept: dict[TopicId, Mapping[int, int]]
     revoked: dict[TopicId, Mapping[int, int]]
-    free: dict[TopicId, set[int]]
+    free: dict[TopicId, AbstractSet[int]]
     has_unreleased: bool
 
 
@@ -110,11 +110,15 @@ def _shares(current: CurrentAssignment, goal: Goal) -> _Shares:
     for topic_id, partitions in goal.target.items():
         if topic_id not in goal.subscribed:
             continue
-        wanted = partitions - shares.kept.get(topic_id, _NO_EPOCHS).keys()
+        kept_here = shares.kept.get(topic_id)
+        wanted = partitions - kept_here.keys() if kept_here else partitions
         if not wanted:
             continue
-        own = current.pending_revocation.get(topic_id, _NO_EPOCHS)
-        free = {p for p in wanted if p in own or goal.owner_of(topic_id, p) is None}
+        free: AbstractSet[int] = wanted
+        owners = goal.owners.get(topic_id)
+        if owners:
+            own = current.pending_revocation.get(topic_id, _NO_EPOCHS)
+            free = {p for p in wanted if p not in owners or p in own}
         if free:
             shares.free[topic_id] = free
         has_unreleased = has_unreleased or len(free) < len(wanted)
