@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from protocol.messages.incremental_alter_configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -29,10 +34,11 @@ from storage.batch.record_batch import (
 )
 from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
 from storage.journal.write_ahead import FIRST_GROUP
-from storage.open import PRODUCERS_FILE, TOPICS_FILE
+from storage.open import GROUP_CONFIGS_FILE, PRODUCERS_FILE, TOPICS_FILE
 from storage.repair.repair import repair_hint
 from tests.broker.members import Member, make_topic
 from tests.broker.node import Node
+from topics.config_resources import ConfigResourceType
 
 SETTINGS: Final[dict[str, int | str | bool]] = {
     "offsets_topic_num_partitions": 2,
@@ -45,6 +51,7 @@ SETTINGS: Final[dict[str, int | str | bool]] = {
 TOPIC: Final = "t"
 GROUPS: Final = tuple(f"group-{number}" for number in range(6))
 ROUNDS: Final = 8
+SESSION_TIMEOUT_MS: Final = 50_000
 
 FIELDS: Final = {
     # Where a file's fields begin; of the others every byte of the front is one.
@@ -84,6 +91,7 @@ class Served:
     """What clients get. Of records None where they are refused, or do not fit their checksums."""
 
     offsets: dict[str, int] = field(default_factory=dict)
+    session_timeout_ms: int = 0  # of the first group, which was given one of its own
     records: dict[int, list[bytes] | None] = field(default_factory=dict)
 
 
@@ -103,6 +111,7 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
     async with Node(folder, SETTINGS) as node:
         client = await node.client()
         await make_topic(client, TOPIC)
+        await client.call(_group_config(), 1)
         members = [Member(client, group) for group in GROUPS]
         for member in members:
             await member.enter()
@@ -114,6 +123,13 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
         expected = await _served(node)
         killed = files_in(folder / "data")
     return files_in(folder / "data"), killed, expected
+
+
+def _group_config() -> IncrementalAlterConfigsRequest:
+    config = IncrementalAlterableConfig("consumer.session.timeout.ms", 0, str(SESSION_TIMEOUT_MS))
+    return IncrementalAlterConfigsRequest(
+        [IncrementalAlterConfigsResource(ConfigResourceType.GROUP, GROUPS[0], [config])]
+    )
 
 
 def _fill(node: Node) -> None:
@@ -166,6 +182,8 @@ async def _served(node: Node) -> Served:
         for topic in group.topics:
             served.offsets[group.group_id] = topic.partitions[0].committed_offset
     client.writer.close()
+    group_configs = node.daemon.data_plane.group_configs
+    served.session_timeout_ms = group_configs.session_timeout_ms(GroupId(GROUPS[0]))
     await asyncio.to_thread(_read_records, node, served)
     return served
 
@@ -289,7 +307,7 @@ def _newer(path: str, content: bytes) -> bytes | None:
     name = Path(path).name
     if name == META_PROPERTIES:
         return content.replace(b"rollcall.data.version=1", b"rollcall.data.version=2")
-    if name in (TOPICS_FILE, PRODUCERS_FILE):
+    if name in (TOPICS_FILE, PRODUCERS_FILE, GROUP_CONFIGS_FILE):
         return re.sub(rb'("format": ?)1', rb"\g<1>99", content)
     if name == "partition.metadata":
         return content.replace(b"version: 0", b"version: 99")
@@ -354,9 +372,11 @@ def is_beyond_notice(damage: Damage) -> bool:
     The start of such a topic's log may go at any time, so that a first segment that is missing is
     no sign; a log start is a bare number; and the bytes of a batch before its checksum (offset,
     length, epoch) are read at a start only above the recovery point. In the offsets topic all of
-    these are noticed.
+    these are noticed. Without the file of group configs, no group was ever given any.
     """
     path, words = Path(damage.path), damage.words
+    if path.name == GROUP_CONFIGS_FILE:
+        return words == "absent"
     if path.name == "log-start-offset-checkpoint":
         return words.startswith("a bit")
     is_user_log = path.suffix == ".log" and path.parent.name.startswith(f"{TOPIC}-")
@@ -387,6 +407,9 @@ def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
     for group in lost:
         is_logged = group in logged or "Lost" in logged
         assert is_logged, f"no word that {group} lost offsets: {logged}"
+    if outcome.served.session_timeout_ms != expected.session_timeout_ms:
+        is_told = GROUP_CONFIGS_FILE in logged or is_beyond_notice(damage)
+        assert is_told, "silence about the configs of groups"
     for partition, values in expected.records.items():
         found = outcome.served.records.get(partition)
         name = f"{TOPIC}-{partition}"
