@@ -175,6 +175,7 @@ def _connect(daemon: Daemon) -> None:
     if daemon.history is not None:
         lag.on_round_end = daemon.history.flush_steady_commits
         daemon.history.subscribe(watch.on_entry)
+        daemon.history.subscribe(counters.count_entry)
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
 
 

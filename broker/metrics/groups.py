@@ -88,7 +88,8 @@ _GROUP_DELETIONS: Final = Family(
 _REBALANCES_BEGUN: Final = Family(
     "group_coordinator_rebalances_begun_total",
     MetricKind.COUNTER,
-    "Rebalances that began, by cause.",
+    "Rebalances that began, by cause. Here and below those of consumer groups need "
+    "rollcall.history.enable.",
     ("cause",),
 )
 _REBALANCES_COMPLETED: Final = Family(
@@ -242,7 +243,11 @@ def _rebalances(daemon: Daemon) -> Portions:
     yield _GROUP_EPOCHS.by_label(epochs)
     yield _TARGET_SECONDS.histograms({(): counters.target_assignment_seconds})
     yield _TARGETS_REFUSED.sample(counters.target_assignments_refused)
-    yield _REBALANCE_OLDEST.sample(counters.oldest_rebalance_ms(now_ms) / 1000)
+    oldest_ms = counters.oldest_rebalance_ms(now_ms)
+    if daemon.history is not None:
+        since_ms = daemon.history.recorder.oldest_reconciliation_ms()
+        oldest_ms = max(oldest_ms, 0 if since_ms is None else now_ms - since_ms)
+    yield _REBALANCE_OLDEST.sample(oldest_ms / 1000)
     yield _REBALANCE_SECONDS.histograms({(): counters.rebalance_seconds})
     yield _JOIN_WAIT_SECONDS.histograms({(): counters.join_wait_seconds})
     yield _ASSIGNMENTS_REFUSED.sample(counters.assignments_refused)

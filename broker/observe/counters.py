@@ -13,6 +13,8 @@ from coordinator.classic import events as groups
 from coordinator.consumer import events as consumers
 from coordinator.events import GroupDeleted, PartitionClosed
 from coordinator.offsets import events as offsets
+from history.causes import End
+from history.entries import HistoryEntry, RebalanceBegunEntry, RebalanceEndedEntry
 from protocol.names import NO_GENERATION, GroupId
 from topics import events as topics
 
@@ -74,6 +76,17 @@ class Counters:
         counting = COUNTING.get(type(event))
         if counting is not None:
             counting(self, event)
+
+    def count_entry(self, entry: HistoryEntry) -> None:
+        """Rebalances of consumer groups: their events do not say when one begins or ends."""
+        if isinstance(entry, RebalanceBegunEntry):
+            if entry.group_type:
+                _increment(self.rebalances_begun, entry.cause)
+        elif isinstance(entry, RebalanceEndedEntry) and entry.rebalance.group_type:
+            rebalance = entry.rebalance
+            if rebalance.end is End.STABLE:
+                _increment(self.rebalances_completed, rebalance.began_by or rebalance.cause)
+                self.rebalance_seconds.add((rebalance.duration_ms or 0) / 1000)
 
     def oldest_rebalance_ms(self, now_ms: int) -> int:
         """How long the longest of those that run has lasted; 0 without one."""

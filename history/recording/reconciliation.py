@@ -128,6 +128,10 @@ class Reconciliations:
     def running(self, group_id: str) -> Reconciliation | None:
         return self._running.get(GroupId(group_id))
 
+    def oldest_ms(self) -> int | None:
+        """Since when the longest of those that run has lasted; None without one."""
+        return min((running.began_ms for running in self._running.values()), default=None)
+
     def begin(self, group_id: GroupId, now: Now) -> Reconciliation:
         running = self._running[group_id] = Reconciliation(now.mono_ms)
         return running

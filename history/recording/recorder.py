@@ -419,6 +419,10 @@ class HistoryRecorder:
         )
         return None if running is None else running.began_ms
 
+    def oldest_reconciliation_ms(self) -> int | None:
+        """Since when the longest rebalance of a consumer group has lasted; None without one."""
+        return self.consumers.state.reconciliations.oldest_ms()
+
     def stable_ms(self, group_id: str) -> int | None:
         """When the assignments were handed out, if some members have not fetched theirs yet."""
         running = self._rebalances.running(group_id)

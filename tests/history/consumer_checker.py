@@ -128,9 +128,9 @@ class ConsumerHistoryChecker:
             )
             for member_id, member in group.members.items()
         }
-        is_settled = group.state in (GroupState.STABLE, GroupState.EMPTY)
-        if self.running is None and not is_settled:
+        is_stable = group.state in (GroupState.STABLE, GroupState.EMPTY)
+        if self.running is None and not is_stable:
             # Without a new epoch: a static member left for a while.
             assert any(member.current.has_left_for_a_while for member in group.members.values())
         else:
-            assert (self.running is None) is is_settled
+            assert (self.running is None) is is_stable

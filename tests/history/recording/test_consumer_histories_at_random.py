@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.consumer.group import ConsumerGroup
 from protocol.names import GroupId, TopicName
-from tests.consumer_client import ConsumerClient, settle
+from tests.consumer_client import ConsumerClient, until_stable
 from tests.history.consumer_checker import ConsumerHistoryChecker
 from tests.history.history_world import HistoryWorld
 
@@ -36,12 +36,13 @@ class RandomGroup:
     def step(self) -> None:
         steps = [self.beat] * 8 + [self.advance] * 5
         steps += [self.start] * 2 + [self.leave, self.forget, self.grow, self.crash]
+        steps += [self.change]
         self.random.choice(steps)()
         self.check()
 
     def beat(self) -> None:
         if self.clients:
-            self.random.choice(self.clients).beat(tells=self.random.random() < 0.8)
+            self.random.choice(self.clients).beat(reports=self.random.random() < 0.8)
 
     def advance(self) -> None:
         self.world.advance(self.random.choice([300, 1_000, 5_000, 20_000]))
@@ -61,6 +62,13 @@ class RandomGroup:
         if self.clients:
             client = self.clients.pop(self.random.randrange(len(self.clients)))
             client.leave(for_a_while=client.instance_id is not None)
+
+    def change(self) -> None:
+        if self.clients:
+            client = self.random.choice(self.clients)
+            if client.epoch > 0:
+                regex = self.random.choice(["", "[tu]", "u"])
+                client.change(topics=self.random.choice([("t",), ("t", "u")]), regex=regex)
 
     def forget(self) -> None:
         """It sends nothing any more."""
@@ -85,6 +93,6 @@ def test_the_history_agrees_with_the_group_at_each_step(seed: int) -> None:
     for _ in range(STEPS):
         life.step()
     if life.clients:
-        settle(*life.clients)
+        until_stable(*life.clients)
         life.check()
     life.world.rebalances()  # checks that the records have the same

@@ -1,0 +1,95 @@
+"""Consumer groups in the log and the counters: lines with Kafka's words, counts of real turns."""
+
+import io
+import json
+
+import pytest
+
+from broker.observe.observer import Observer, open_log
+from tests.consumer_client import ConsumerClient, until_stable
+from tests.history.history_world import HistoryWorld
+
+
+class Observed:
+    def __init__(self) -> None:
+        self.world = HistoryWorld()
+        self.world.given_topics(t=4)
+        self.stream = io.StringIO()
+        self.observer = Observer(open_log("json", "info", self.stream))
+        self._seen = 0
+
+    def lines(self) -> list[dict[str, object]]:
+        """Those of what has happened since the last call."""
+        for event in self.world.events[self._seen :]:
+            self.observer(event)
+        self._seen = len(self.world.events)
+        found = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        self.stream.truncate(0)
+        self.stream.seek(0)
+        return found
+
+    def words(self) -> list[object]:
+        return [line["event"] for line in self.lines()]
+
+
+@pytest.fixture
+def observed() -> Observed:
+    return Observed()
+
+
+def test_a_join_has_the_lines_that_kafka_writes(observed: Observed) -> None:
+    ConsumerClient(observed.world, "a", regex="t.*", topics=("t",)).join()
+    lines: dict[object, dict[str, object]] = {}
+    for line in observed.lines():
+        lines.setdefault(line["event"], line)
+    joined = lines["Member joins the consumer group using the consumer protocol"]
+    assert (joined["group_id"], joined["member_id"], joined["regex"]) == ("g", "a", "t.*")
+    bumped = lines["Bumped group epoch"]
+    assert (bumped["causes"], bumped["members"]) == (["member_joined"], ["a"])
+    assert "Computed a new target assignment" in lines
+    assert "Scanned topics to refresh regular expressions" in lines
+
+
+def test_a_silent_member_is_fenced_in_kafkas_words(observed: Observed) -> None:
+    a, b = (ConsumerClient(observed.world, name) for name in "ab")
+    a.join()
+    b.join()
+    until_stable(a, b)
+    a.leave()
+    assert "Member left the consumer group" in observed.words()
+    observed.world.advance(45_000)
+    assert "Member fenced from the group because the member session expired" in observed.words()
+    assert b.beat().error_code
+    counters = observed.observer.counters
+    assert counters.members_added == 2
+    assert counters.members_removed == {"left": 1, "session_expired": 1}
+    assert counters.group_epochs_bumped["member_joined"] == 2
+
+
+def test_a_static_member_leaves_for_a_while(observed: Observed) -> None:
+    a = ConsumerClient(observed.world, "a", instance_id="i")
+    a.join()
+    a.leave(for_a_while=True)
+    assert observed.words()[-1] == "Static member temporarily left the consumer group"
+    a.member_id = "a2"
+    a.join()
+    words = observed.words()
+    assert "Static member re-joins the consumer group, replacing previously mapped member" in words
+    assert observed.observer.counters.static_members_replaced == 1
+
+
+def test_rebalances_are_counted_from_the_history(observed: Observed) -> None:
+    world = observed.world
+    a, b = ConsumerClient(world, "a"), ConsumerClient(world, "b")
+    a.join()
+    world.advance(10_000)
+    b.join()
+    recorder = world.recorded.recorder
+    assert recorder.oldest_reconciliation_ms() == world.now.mono_ms
+    until_stable(a, b)
+    assert recorder.oldest_reconciliation_ms() is None
+    counters = observed.observer.counters
+    for entry in world.history:
+        counters.count_entry(entry)
+    assert counters.rebalances_begun == counters.rebalances_completed == {"member_joined": 2}
+    assert sum(counters.rebalance_seconds.counts) == 2
