@@ -408,8 +408,8 @@ def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
         is_logged = group in logged or "Lost" in logged
         assert is_logged, f"no word that {group} lost offsets: {logged}"
     if outcome.served.session_timeout_ms != expected.session_timeout_ms:
-        is_told = GROUP_CONFIGS_FILE in logged or is_beyond_notice(damage)
-        assert is_told, "silence about the configs of groups"
+        is_reported = GROUP_CONFIGS_FILE in logged or is_beyond_notice(damage)
+        assert is_reported, "silence about the configs of groups"
     for partition, values in expected.records.items():
         found = outcome.served.records.get(partition)
         name = f"{TOPIC}-{partition}"
