@@ -1,4 +1,4 @@
-"""Groups to begin a migration with."""
+"""Migration givens: groups to begin a migration with."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
