@@ -5,6 +5,8 @@ Kafka's counterpart: `GroupMetadataManager.validateConsumerGroupMember`,
 `ConsumerGroup.waitingOnUnreleasedPartition`.
 """
 
+from coordinator.consumer.context import ConsumerContext
+from coordinator.consumer.decide.target_assignment import is_assignment_due
 from coordinator.consumer.events import (
     ClassicRejoinRequested,
     ConsumerEvent,
@@ -103,12 +105,28 @@ def waits_for_others(group: ConsumerGroupView, member: ConsumerMemberView) -> bo
     return False
 
 
-def has_to_rejoin(group: ConsumerGroupView, member: ConsumerMemberView) -> bool:
+def has_to_rejoin(
+    group: ConsumerGroupView, member: ConsumerMemberView, now: Now, context: ConsumerContext
+) -> bool:
     """Whether a new target waits for it, it is to give partitions back, or the rest is free now."""
     current = member.current
     if current.member_epoch < group.assignment_epoch:
         return True
-    if current.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
-        return True
-    is_waiting = current.state is ConsumerMemberState.UNRELEASED_PARTITIONS
-    return is_waiting and not waits_for_others(group, member)
+    match current.state:
+        case ConsumerMemberState.UNREVOKED_PARTITIONS:
+            return True
+        case ConsumerMemberState.UNRELEASED_PARTITIONS if not waits_for_others(group, member):
+            return True
+        case _:
+            return _only_a_join_assigns(group, now, context)
+
+
+def _only_a_join_assigns(group: ConsumerGroupView, now: Now, context: ConsumerContext) -> bool:
+    """Whether a target is due that no heartbeat of a consumer is going to ask for.
+
+    Kafka differs: if no member of the consumer protocol is left, and the group is not downgraded,
+    it leaves partitions without a reader until a member joins.
+    """
+    if group.classic_member_count < len(group.members):
+        return False
+    return bool(group.changed_topics) or is_assignment_due(group, group.epoch, now, context)

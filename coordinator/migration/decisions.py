@@ -38,7 +38,7 @@ def decide_at_consumer_group(
         case classic.Sync():
             return decide_sync_of_classic_member(group, command, now, context)
         case classic.Beat():
-            return decide_heartbeat_of_classic_member(group, command, now)
+            return decide_heartbeat_of_classic_member(group, command, now, context)
         case classic.Leave():
             return decide_leave_of_classic_members(group, command, now, context)
         case _:

@@ -5,6 +5,7 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupHeartbeatToConsumerGroup`
 
 from coordinator.classic.commands import Beat
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
+from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.migration.classic_members import (
     find_classic_member,
@@ -19,7 +20,7 @@ from seams.now import Now
 
 
 def decide_heartbeat_of_classic_member(
-    group: ConsumerGroupView, command: Beat, now: Now
+    group: ConsumerGroupView, command: Beat, now: Now, context: ConsumerContext
 ) -> Outcome:
     request = command.request
     member_id, instance_id = request.member_id, request.group_instance_id
@@ -32,7 +33,7 @@ def decide_heartbeat_of_classic_member(
     if isinstance(found, ErrorCode):
         return Outcome(replies=(Reply(command.token, HEARTBEAT_ANSWERS[found]),))
     extended = session_extended(group, found, now)
-    if not has_to_rejoin(group, found):
+    if not has_to_rejoin(group, found, now, context):
         answer = Reply(command.token, HEARTBEAT_ANSWERS[ErrorCode.NONE])
         return Outcome(replies=(answer,), events=(extended,))
     answer = Reply(command.token, HEARTBEAT_ANSWERS[ErrorCode.REBALANCE_IN_PROGRESS])
