@@ -103,6 +103,7 @@ golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.protocol.golden.make_config_values $(LIBS)
 	$(BIN)/python -m tests.coordinator.consumer.golden.make $(LIBS)
+	$(BIN)/python -m tests.coordinator.consumer.golden.make_replay_orders
 	$(BIN)/python -m tests.coordinator.consumer.assignors.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)

@@ -124,6 +124,14 @@ class RawConsumer:
         """Its group, with members and lists in an order of its own."""
         request = ConsumerGroupDescribeRequest([self._group])
         response = self._ask(request, VERSION, lambda answer: answer.groups[0].error_code)
+        return self._described(response)
+
+    def describe_once(self) -> DescribedConsumerGroup:
+        """The same, whether the broker has loaded it or not."""
+        request = ConsumerGroupDescribeRequest([self._group])
+        return self._described(self._answer(request, VERSION))
+
+    def _described(self, response: Response) -> DescribedConsumerGroup:
         assert isinstance(response, ConsumerGroupDescribeResponse)
         (group,) = response.groups
         group.members = sorted(group.members, key=lambda member: member.member_id)
