@@ -112,7 +112,7 @@ def test_a_policy_of_one_direction_allows_a_classic_member(
     assert world.join(version=3, protocols=OFFERED).error is ErrorCode.NONE
 
 
-def test_a_full_group_refuses_strangers_only(world: World) -> None:
+def test_a_full_group_refuses_new_members_only(world: World) -> None:
     configured(world, group_consumer_max_size=2)
     ConsumerClient(world, "c").join()
     member_id = given_classic(world).member_id
@@ -408,8 +408,8 @@ def test_a_member_that_does_not_join_again_is_removed(
     other = ConsumerClient(world, "d")
     other.join()
     for _ in range(0, REBALANCE_TIMEOUT_MS, 1_000):
-        told = world.beat("g", answer.member_id, answer.generation_id)
-        assert told.error is ErrorCode.REBALANCE_IN_PROGRESS
+        beat = world.beat("g", answer.member_id, answer.generation_id)
+        assert beat.error is ErrorCode.REBALANCE_IN_PROGRESS
         world.advance(1_000)
         consumer.beat()
         other.beat()

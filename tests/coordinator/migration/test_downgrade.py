@@ -98,8 +98,8 @@ def test_the_group_is_classic_when_the_last_consumer_is_gone(
     assert {member.member_id for member in members} <= group.members.keys()
     assert group.offsets[TopicName("t")][0].committed_offset == 7
     for member in members:
-        told = world.beat("g", member.member_id, group.generation_id)
-        assert told.error is ErrorCode.REBALANCE_IN_PROGRESS
+        beat = world.beat("g", member.member_id, group.generation_id)
+        assert beat.error is ErrorCode.REBALANCE_IN_PROGRESS
     [begun] = world.events_of(RebalanceBegun)
     reason = "Downgrade group g from consumer to classic for member leaving."
     assert (begun.reason, begun.trigger_ids) == (reason, ("c",))
