@@ -237,11 +237,12 @@ def needless_moves(
     moved = _counted(group, moved)
     if not moved:
         return
+    number = "group epoch" if group.group_type else "generation"
     yield Verdict(
         group.group_id,
         VerdictKind.NEEDLESS_MOVES,
         "",
-        f"{len(moved)} of {len(after.owners)} partitions changed their owner in generation "
+        f"{len(moved)} of {len(after.owners)} partitions changed their owner in {number} "
         f"{after.generation}, although no member joined or left: {format_partitions(moved)}",
         "The assignor is not sticky: set group.remote.assignor=uniform for the consumers, so that "
         "members keep their caches and unfinished work."
