@@ -40,6 +40,7 @@ RECORDS_ALWAYS_ONE_BATCH: Final = 20
 
 
 _OFFSET_EVENTS: Final = (OffsetsCommitted, OffsetsDeleted)
+_GROUP_EVENTS: Final = (GroupCreated, GroupDeleted, GroupConverted, ConversionRefused)
 
 
 class GroupStore:
@@ -117,25 +118,34 @@ class GroupStore:
                 apply_event(self.groups[group_id], event, self)
             elif isinstance(event, _OFFSET_EVENTS):
                 evolve_offsets(self.groups[group_id], event)
-            elif isinstance(event, GroupCreated):
-                group = new_group(group_id, event.at_ms, event.group_type)
-                # Answers about it wait for the end of an older group of its name.
-                group.position = self._deleted_position
-                self.add(group)
-            elif isinstance(event, GroupDeleted):
-                group = self.groups.pop(group_id)
-                self._group_counts.removed(group)
-                end_group(group, event.at_ms, self)
-                group.offsets = {}
-            elif isinstance(event, GroupConverted):
-                self._convert(group_id, event)
-            elif isinstance(event, ConversionRefused):
-                pass  # for the log only
+            elif isinstance(event, _GROUP_EVENTS):
+                self._apply_to_groups(group_id, event)
             else:
                 group = self.groups[group_id]
                 state, members = group.state, len(group.members)
                 apply_event(group, event, self)
                 self._group_counts.changed(group, state, members)
+
+    def _apply_to_groups(
+        self,
+        group_id: GroupId,
+        event: GroupCreated | GroupDeleted | GroupConverted | ConversionRefused,
+    ) -> None:
+        match event:
+            case GroupCreated():
+                group = new_group(group_id, event.at_ms, event.group_type)
+                # Answers about it wait for the end of an older group of its name.
+                group.position = self._deleted_position
+                self.add(group)
+            case GroupDeleted():
+                group = self.groups.pop(group_id)
+                self._group_counts.removed(group)
+                end_group(group, event.at_ms, self)
+                group.offsets = {}
+            case GroupConverted():
+                self._convert(group_id, event)
+            case ConversionRefused():
+                pass  # for the log only
 
     def _convert(self, group_id: GroupId, event: GroupConverted) -> None:
         old = self.groups.pop(group_id)

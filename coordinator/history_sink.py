@@ -6,7 +6,7 @@ neither. No method may raise: a history that cannot be written is no reason to r
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from coordinator.classic.events import SessionExtended, SyncParked
 from coordinator.consumer.events import ConsumerSessionExtended
@@ -31,6 +31,9 @@ class HistorySink(Protocol):
         """The group is served from now on, as the log had it."""
 
 
+_NOT_RECORDED_ALONE: Final = (SyncParked, SessionExtended, ConsumerSessionExtended)
+
+
 def is_history(happened: Sequence[Event]) -> bool:
     """Is there anything for the history? A member's ordinary commit is not recorded."""
     if not happened:
@@ -40,4 +43,4 @@ def is_history(happened: Sequence[Event]) -> bool:
         return last.generation_id == NO_GENERATION
     if len(happened) > 1:
         return True
-    return not isinstance(last, SyncParked | SessionExtended | ConsumerSessionExtended)
+    return not isinstance(last, _NOT_RECORDED_ALONE)

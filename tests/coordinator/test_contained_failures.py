@@ -35,16 +35,16 @@ from tests.coordinator.test_coordinator import EVERY_REQUEST, G, error_of
 from tests.world import Asked, World, kafka_settings
 
 DECISIONS: dict[type[Request], str] = {
-    HeartbeatRequest: "judge_heartbeat",
-    JoinGroupRequest: "decide_turn",
-    SyncGroupRequest: "decide_turn",
-    LeaveGroupRequest: "decide_turn",
-    OffsetCommitRequest: "decide_offset_commit",
-    OffsetDeleteRequest: "decide_offset_delete",
-    OffsetFetchRequest: "fetch_offsets_of_group",
-    ListGroupsRequest: "list_groups",
-    DescribeGroupsRequest: "describe_group",
-    DeleteGroupsRequest: "decide_delete_group",
+    HeartbeatRequest: "coordinator.shard.judge_heartbeat",
+    JoinGroupRequest: "coordinator.shard.decide_turn",
+    SyncGroupRequest: "coordinator.shard.decide_turn",
+    LeaveGroupRequest: "coordinator.shard.decide_turn",
+    OffsetCommitRequest: "coordinator.shard.decide_offset_commit",
+    OffsetDeleteRequest: "coordinator.shard.decide_offset_delete",
+    OffsetFetchRequest: "coordinator.shard.fetch_offsets_of_group",
+    ListGroupsRequest: "coordinator.shard.list_groups",
+    DescribeGroupsRequest: "coordinator.describe_groups.describe_group",
+    DeleteGroupsRequest: "coordinator.shard.decide_delete_group",
 }
 
 
@@ -57,7 +57,7 @@ def test_a_bug_in_a_decision_fails_its_request_alone(
     group = world.given_stable_group("h", members=1)
     world.given_stable_group(members=1)
     with monkeypatch.context() as patched:
-        patched.setattr(f"coordinator.shard.{decision}", planted)
+        patched.setattr(decision, planted)
         with pytest.raises(ZeroDivisionError, match="planted"):
             world.ask(request, version=version)
     asked = Asked(request, world.tokens[-1])
@@ -79,14 +79,14 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
     world.committing(waiting)
 
     def describe(
-        group: ClassicGroupView | None, group_id: GroupId, *rest: int, **more: bool
+        group: ClassicGroupView | None, group_id: GroupId, *rest: int, **more: object
     ) -> object:
         if group_id == failing:
             planted()
         return describe_group(group, group_id, *rest, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr("coordinator.shard.describe_group", describe)
+        patched.setattr("coordinator.describe_groups.describe_group", describe)
         with pytest.raises(AnswerPending, match="planted"):
             world.ask(DescribeGroupsRequest([failing, waiting]), version=6)
     asked = world.tokens[-1]
