@@ -119,7 +119,7 @@ class HistoryView:
         recorder, now = self._history.recorder, self._clock.now()
         began_ms, stable_ms = recorder.began_ms(group_id), recorder.stable_ms(group_id)
         group = as_classic(self._coordinator.group(GroupId(group_id)))
-        waits = running.waited_for
+        waits = recorder.waits_so_far(group_id, running.waited_for, now)
         if group is not None and began_ms is not None and running.generation_after is None:
             waits = tuple(_with_join(wait, group, began_ms) for wait in waits)
         duration_ms = None

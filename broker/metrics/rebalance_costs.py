@@ -37,7 +37,8 @@ _MOVED: Final = Family(
 _JOIN_DELAY: Final = Family(
     "group_coordinator_join_delay_seconds",
     MetricKind.HISTOGRAM,
-    "Time from the begin of a rebalance until a member sent its JoinGroup.",
+    "Time from the begin of a rebalance until a member sent its JoinGroup; in a consumer group "
+    "until it had reached the target assignment.",
     kafka="join-time-avg, join-time-max (of the consumer)",
 )
 _WAITED_FOR: Final = Family(

@@ -86,6 +86,12 @@ class Reconciliation:
             )
         return asked
 
+    def wait_so_far(self, wait: MemberWait, now: Now) -> MemberWait:
+        asked = self.asked.get(wait.member.member_id)
+        if asked is None or wait.end is not WaitEnd.WAITING:
+            return wait
+        return wait._replace(waited_ms=max(0, now.mono_ms - asked.since_ms))
+
     def reach(self, member: MemberIdentity, now: Now) -> None:
         """It has reached the target assignment."""
         self.unreconciled.discard(member.member_id)

@@ -61,6 +61,7 @@ from history.entries import (
 )
 from history.entry_values import (
     MemberRemoval,
+    MemberWait,
     RequestClient,
     TopicPartitionCounts,
 )
@@ -422,6 +423,15 @@ class HistoryRecorder:
     def oldest_reconciliation_ms(self) -> int | None:
         """Since when the longest rebalance of a consumer group has lasted; None without one."""
         return self.consumers.state.reconciliations.oldest_ms()
+
+    def waits_so_far(
+        self, group_id: str, waits: Sequence[MemberWait], now: Now
+    ) -> tuple[MemberWait, ...]:
+        """The waits of a running rebalance; those for partitions with their time until now."""
+        reconciliation = self.consumers.state.reconciliations.running(group_id)
+        if reconciliation is None:
+            return tuple(waits)
+        return tuple(reconciliation.wait_so_far(wait, now) for wait in waits)
 
     def stable_ms(self, group_id: str) -> int | None:
         """When the assignments were handed out, if some members have not fetched theirs yet."""

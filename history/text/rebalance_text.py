@@ -321,9 +321,10 @@ def _wait(wait: MemberWait) -> str:
     if wait.partitions is not None:
         partitions = "1 partition" if wait.partitions == 1 else f"{wait.partitions} partitions"
         waited = "an unknown time" if wait.waited_ms is None else duration(wait.waited_ms)
-        return _REVOCATIONS.get(wait.end, _WAITS[wait.end]).format(
-            name=format_member(wait.member), what=partitions, delay=waited
-        )
+        text = _REVOCATIONS.get(wait.end, _WAITS[wait.end])
+        if wait.end is WaitEnd.WAITING and wait.waited_ms is not None:
+            text += ", after {delay}"
+        return text.format(name=format_member(wait.member), what=partitions, delay=waited)
     delay = "an unknown time" if wait.join_delay_ms is None else duration(wait.join_delay_ms)
     return _WAITS[wait.end].format(name=format_member(wait.member), delay=delay)
 

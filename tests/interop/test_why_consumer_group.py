@@ -61,7 +61,7 @@ def test_a_reconciliation_is_explained_across_a_kill(daemon: Daemon) -> None:
     text = rollcall("why", "told", "--admin", daemon.admin)
     assert "Group told: Reconciling, group epoch 3, 2 members" in text
     assert "waits for 1 member to give partitions back" in text
-    assert "raw (ann) at 127.0.0.1 has not given back 2 partitions yet" in text
+    assert "raw (ann) at 127.0.0.1 has not given back 2 partitions yet, after" in text
 
     daemon.kill()
     daemon.start()

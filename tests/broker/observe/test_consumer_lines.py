@@ -1,4 +1,4 @@
-"""Consumer groups in the log and the counters: lines with Kafka's words, counts of real turns."""
+"""Log lines of consumer groups: they have Kafka's words, and the counters agree with them."""
 
 import io
 import json
