@@ -17,14 +17,32 @@ from seams.topics_view import TopicsView
 class TopicCache:
     """One for all groups of a coordinator."""
 
-    __slots__ = ("_hashes", "_regexes", "_topics", "_version", "view")
+    __slots__ = (
+        "_created_version",
+        "_hashes",
+        "_names",
+        "_regexes",
+        "_topics",
+        "_version",
+        "view",
+    )
 
     def __init__(self, view: TopicsView) -> None:
         self.view = view
-        self._version = view.topics_version
+        self._version = self._created_version = view.topics_version
+        self._names = frozenset(view.topic_names())
         self._hashes: dict[TopicName, int] = {}
         self._topics: dict[TopicName, AssignorTopic] = {}
         self._regexes = RegexCache()
+
+    @property
+    def created_version(self) -> int:
+        """The version of the view in which a topic was seen that had not been there before.
+
+        Kafka's counterpart: `lastMetadataImageWithNewTopics`.
+        """
+        self._refresh()
+        return self._created_version
 
     def ids_of(self, names: Iterable[TopicName]) -> dict[TopicId, TopicName]:
         """Those that exist, by their ids."""
@@ -59,12 +77,16 @@ class TopicCache:
 
     def matching(self, patterns: Iterable[str]) -> dict[str, frozenset[TopicName]]:
         """The topics that each regular expression matches."""
-        names, version = self.view.topic_names(), self.view.topics_version
-        return self._regexes.resolve(patterns, names, version)
+        self._refresh()
+        return self._regexes.resolve(patterns, self._names, self._version)
 
     def _refresh(self) -> None:
         version = self.view.topics_version
         if version != self._version:
             self._version = version
+            names = frozenset(self.view.topic_names())
+            if not names <= self._names:
+                self._created_version = version
+            self._names = names
             self._hashes.clear()
             self._topics.clear()

@@ -70,7 +70,7 @@ def is_resolution_due(
     return (
         update.is_new
         or len(subscriptions.regexes) != len(group.regexes)
-        or _resolved_version(group) != context.topics.view.topics_version
+        or _resolved_version(group) < context.topics.created_version
         or age_ms > context.settings.group_consumer_regex_refresh_interval_ms
     )
 

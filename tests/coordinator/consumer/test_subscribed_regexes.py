@@ -99,6 +99,24 @@ def test_a_new_topic_is_found_with_the_next_heartbeat_after_ten_seconds(world: W
     assert set(a.owned) == {"orders", "orchids", "orators"}
 
 
+def test_a_topic_that_grows_or_goes_is_not_a_new_one(world: World) -> None:
+    a = ConsumerClient(world, "a", regex="or.*")
+    a.join()
+    until_stable(a)
+    world.given_topics(orders=3)
+    world.coordinator.partitions_changed({TopicName("orders"), TopicName("orchids")}, world.now)
+    epoch = a.epoch
+    for _ in range(10):
+        world.advance(5_000)
+        a.beat()
+    assert len(resolved(world)) == 1
+    assert a.owned == {"orders": {0, 1, 2}}
+    assert a.epoch == epoch + 1
+    world.given_topics(orders=3, orchids=1)
+    a.beat()
+    assert len(resolved(world)) == 2
+
+
 def test_without_a_change_they_are_resolved_again_after_the_refresh_interval(world: World) -> None:
     a = ConsumerClient(world, "a", regex="or.*")
     a.join()
