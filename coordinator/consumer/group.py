@@ -83,7 +83,7 @@ class ConsumerGroup(Group):
     """
 
     __slots__ = (
-        "_unreconciled",
+        "_stable_by_epoch",
         "assigned_at_ms",
         "assignment_epoch",
         "changed_topics",
@@ -125,7 +125,8 @@ class ConsumerGroup(Group):
         self.subscribed_names: dict[TopicName, int] = {}
         self.subscribed_regexes: dict[str, int] = {}
         self.classic_member_count = 0
-        self._unreconciled: set[MemberId] = set()
+        # Members in state STABLE by epoch: an assignment epoch has as many reconciled members.
+        self._stable_by_epoch: dict[int, int] = {}
 
     # ------------------------------------------------------------ writing: one method a record type
 
@@ -141,6 +142,7 @@ class ConsumerGroup(Group):
         member = self.members.get(member_id)
         if member is None:
             member = self.members[member_id] = ConsumerMember(metadata)
+            self._count_stable(member.current, +1)
         else:
             self._forget_metadata(member.metadata)
             member.metadata = metadata
@@ -151,7 +153,6 @@ class ConsumerGroup(Group):
         _count(self.subscribed_names, metadata.subscribed_topic_names, +1)
         if metadata.subscribed_topic_regex:
             _count(self.subscribed_regexes, (metadata.subscribed_topic_regex,), +1)
-        self._note_member(member)
         self._update_state()
 
     def remove_member(self, member_id: MemberId) -> None:
@@ -160,7 +161,7 @@ class ConsumerGroup(Group):
         self._release(member_id, member.current)
         self._forget_metadata(member.metadata)
         self.targets.pop(member_id, None)
-        self._unreconciled.discard(member_id)
+        self._count_stable(member.current, -1)
         self._update_state()
 
     def put_target(self, member_id: MemberId, target: Assignment) -> None:
@@ -175,19 +176,17 @@ class ConsumerGroup(Group):
         """Record type 6."""
         self.assignment_epoch = assignment_epoch
         self.assigned_at_ms = assigned_at_ms
-        self._unreconciled.clear()
-        for member in self.members.values():
-            self._note_member(member)
         self._update_state()
 
     def put_current(self, member_id: MemberId, current: CurrentAssignment) -> None:
         """Record type 8. The member must be there."""
         member = self.members[member_id]
         self._release(member_id, member.current)
+        self._count_stable(member.current, -1)
+        self._count_stable(current, +1)
         member.current = current
         for owned in (current.assigned, current.pending_revocation):
             self._own(member_id, owned)
-        self._note_member(member)
         self._update_state()
 
     def remove_current(self, member_id: MemberId) -> None:
@@ -235,25 +234,19 @@ class ConsumerGroup(Group):
                 if not owners:
                     del self.owners[topic_id]
 
-    def _note_member(self, member: ConsumerMember) -> None:
-        if self._is_reconciled(member):
-            self._unreconciled.discard(member.member_id)
-        else:
-            self._unreconciled.add(member.member_id)
-
-    def _is_reconciled(self, member: ConsumerMember) -> bool:
-        current = member.current
-        return (
-            current.state is ConsumerMemberState.STABLE
-            and current.member_epoch == self.assignment_epoch
-        )
+    def _count_stable(self, current: CurrentAssignment, change: int) -> None:
+        if current.state is ConsumerMemberState.STABLE:
+            epoch = current.member_epoch
+            self._stable_by_epoch[epoch] = self._stable_by_epoch.get(epoch, 0) + change
+            if not self._stable_by_epoch[epoch]:
+                del self._stable_by_epoch[epoch]
 
     def _update_state(self) -> None:
         if not self.members:
             self.state = GroupState.EMPTY
         elif self.epoch > self.assignment_epoch:
             self.state = GroupState.ASSIGNING
-        elif self._unreconciled:
+        elif self._stable_by_epoch.get(self.assignment_epoch, 0) < len(self.members):
             self.state = GroupState.RECONCILING
         else:
             self.state = GroupState.STABLE
@@ -341,6 +334,7 @@ class ConsumerGroup(Group):
         owned: dict[tuple[TopicId, int], MemberId] = {}
         names: dict[TopicName, int] = {}
         regexes: dict[str, int] = {}
+        stable_by_epoch: dict[int, int] = {}
         for member_id, member in self.members.items():
             metadata, current = member.metadata, member.current
             assert metadata.member_id == member_id
@@ -354,13 +348,16 @@ class ConsumerGroup(Group):
                     for partition in partitions:
                         other = owned.setdefault((topic_id, partition), member_id)
                         assert other == member_id, f"{topic_id}-{partition} has two owners"
-            assert (member_id in self._unreconciled) is not self._is_reconciled(member)
+            if current.state is ConsumerMemberState.STABLE:
+                epoch = current.member_epoch
+                stable_by_epoch[epoch] = stable_by_epoch.get(epoch, 0) + 1
         held = {
             (topic_id, partition): owner
             for topic_id, owners in self.owners.items()
             for partition, owner in owners.items()
         }
         assert held == owned, "owners is off"
+        assert stable_by_epoch == self._stable_by_epoch, "stable members are counted wrong"
         assert names == self.subscribed_names, "subscribed_names is off"
         assert regexes == self.subscribed_regexes, "subscribed_regexes is off"
         for instance_id, member_id in self.static_members.items():
