@@ -94,6 +94,7 @@ class TargetAssignmentRefusedEntry(Struct, frozen=True):
     epoch: int = NO_GENERATION
     assignor: str = ""
     reason: str = ""
+    times: int | None = None  # in a row so far; None: once. repeats.py limits the entries
 
 
 class RevocationRequestedEntry(Struct, frozen=True):

@@ -199,6 +199,7 @@ class MemberFencedEntry(Struct, frozen=True):
     error: str = ""  # this and the next ones: consumer groups
     received_epoch: int | None = None
     member_epoch: int | None = None
+    times: int | None = None  # in a row so far; None: once. repeats.py limits the entries
 
 
 class MemberLapsedEntry(Struct, frozen=True):

@@ -7,6 +7,7 @@ each; stdout is left for the ready line.
 
 import logging
 import sys
+from collections.abc import Hashable
 from enum import StrEnum
 from typing import Final, TextIO
 
@@ -20,6 +21,7 @@ from broker.observe.log_lines import LineTable
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
 from coordinator.classic.events import NoMemberRejoined
+from coordinator.consumer.events import ConsumerMemberFenced, TargetAssignmentRefused
 from history.repeats import Repeats
 from protocol.printable import printable
 
@@ -33,6 +35,16 @@ LOG_LINES: Final[LineTable] = {
     **CLEANER_LINES,
     **STORAGE_LINES,
 }
+
+
+_Repeated = NoMemberRejoined | TargetAssignmentRefused | ConsumerMemberFenced
+_REPEATED: Final = (NoMemberRejoined, TargetAssignmentRefused, ConsumerMemberFenced)
+"""A client that retries brings these again and again."""
+
+
+def _repeat_key(event: _Repeated) -> Hashable:
+    member_id = event.member_id if isinstance(event, ConsumerMemberFenced) else None
+    return type(event), event.group_id, member_id
 
 
 class Observer:
@@ -53,8 +65,8 @@ class Observer:
         if lines_of is None:
             return
         times = 1
-        if isinstance(event, NoMemberRejoined):
-            times = self._repeats.count(event.group_id, event.at_ms) or 0
+        if isinstance(event, _REPEATED):
+            times = self._repeats.count(_repeat_key(event), event.at_ms) or 0
             if not times:
                 return
         try:

@@ -8,6 +8,7 @@ from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.rebalance_tracker import RecordLimits
 from history.recording.reconciliation import Reconciliations
+from history.repeats import Repeats
 from protocol.names import GroupId, MemberId, TopicId, TopicName
 
 CONSUMER_GROUP: Final = str(GroupType.CONSUMER)
@@ -30,6 +31,7 @@ class ConsumerRecordingState:
         self.reconciliations = Reconciliations(index, limits)
         # Static members that left for a while, and when; no more of them than members.
         self.left_ms: dict[tuple[GroupId, MemberId], int] = {}
+        self.repeats = Repeats()
         self._names: dict[TopicId, TopicName] = {}
 
     def clear(self) -> None:

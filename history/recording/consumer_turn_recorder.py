@@ -20,18 +20,15 @@ from history.consumer_entries import (
     ConsumerMemberUpdatedEntry,
     GroupEpochBumpedEntry,
     PartitionsAssignedEntry,
-    RegularExpressionResolvedEntry,
     RevocationEndedEntry,
     RevocationRequestedEntry,
     StaticMemberLeftEntry,
-    TargetAssignmentRefusedEntry,
     TargetAssignmentUpdatedEntry,
 )
 from history.entries import (
     GroupEmptiedEntry,
     HistoryEntry,
     MemberAddedEntry,
-    MemberFencedEntry,
     MembersRemovedEntry,
     RebalanceBegunEntry,
     StaticMemberReplacedEntry,
@@ -41,6 +38,11 @@ from history.entry_values import (
     OwnedTopic,
     PartitionHandover,
     PartitionMove,
+)
+from history.recording.consumer_direct_entries import (
+    fenced_entries,
+    resolved_entries,
+    target_refused_entries,
 )
 from history.recording.consumer_state import CONSUMER_GROUP, ConsumerRecordingState
 from history.recording.consumer_turn import (
@@ -78,7 +80,6 @@ REMOVALS: Final[Mapping[ConsumerRemovalCause, Removal]] = {
     ConsumerRemovalCause.CLASSIC_REJOIN_TIMED_OUT: Removal.REBALANCE_TIMEOUT,
     ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT: Removal.SYNC_TIMEOUT,
 }
-_REQUEST: Final = "CONSUMER_GROUP_HEARTBEAT"
 
 
 class ConsumerTurnRecorder:
@@ -160,13 +161,11 @@ class ConsumerTurnRecorder:
             case events.ConsumerStaticMemberReplaced():
                 yield from self._static_member_replaced(event)
             case events.TargetAssignmentRefused():
-                yield TargetAssignmentRefusedEntry(
-                    event.group_id, event.at_ms, event.group_epoch, event.assignor, event.reason
-                )
+                yield from target_refused_entries(event, self._state, self._now)
             case events.RegularExpressionResolved():
-                yield from self._resolved(event)
+                yield from resolved_entries(event, self._turn, self._most)
             case events.ConsumerMemberFenced():
-                yield self._fenced(event)
+                yield from fenced_entries(event, self._turn, self._state, self._now)
             case events.ClassicGroupUpgraded():
                 upgraded = ConsumerGroup(event.group_id, event.at_ms)
                 evolve_consumer_group(upgraded, event)
@@ -285,22 +284,6 @@ class ConsumerTurnRecorder:
             CONSUMER_GROUP,
         )
 
-    def _fenced(self, event: events.ConsumerMemberFenced) -> MemberFencedEntry:
-        current = ""
-        if event.instance_id is not None and self._turn.group is not None:
-            current = self._turn.group.static_members.get(event.instance_id, "")
-        return MemberFencedEntry(
-            event.group_id,
-            event.at_ms,
-            event.member_id,
-            event.instance_id or "",
-            current,
-            _REQUEST,
-            event.error_code.name,
-            event.received_epoch,
-            event.member_epoch,
-        )
-
     # ------------------------------------------------------------ epochs and targets
 
     def _epoch_bumped(self, event: events.GroupEpochBumped) -> Iterator[HistoryEntry]:
@@ -385,20 +368,6 @@ class ConsumerTurnRecorder:
                         topic = self._state.name(topic_id)
                         moves.append(PartitionMove(topic, index, old, owner))
         return moves
-
-    def _resolved(self, event: events.RegularExpressionResolved) -> Iterator[HistoryEntry]:
-        group = self._turn.group
-        known = None if group is None else group.regexes.get(event.pattern)
-        if known is not None and known.topics == event.topics:
-            return
-        names = sorted(event.topics)
-        yield RegularExpressionResolvedEntry(
-            event.group_id,
-            event.at_ms,
-            event.pattern,
-            tuple(map(str, names[: self._most])),
-            max(0, len(names) - self._most),
-        )
 
     # ------------------------------------------------------------ current assignments
 

@@ -48,7 +48,8 @@ def format_consumer_entry(entry: ConsumerEntry) -> str:
         case TargetAssignmentUpdatedEntry():
             return _target(entry)
         case TargetAssignmentRefusedEntry():
-            return f"of epoch {entry.epoch} by the assignor {entry.assignor}: {entry.reason}"
+            times = f" ({entry.times} times in a row)" if entry.times else ""
+            return f"of epoch {entry.epoch} by the assignor {entry.assignor}: {entry.reason}{times}"
         case RevocationRequestedEntry():
             return _revocation(entry)
         case RevocationEndedEntry():

@@ -228,10 +228,11 @@ def _replaced(event: StaticMemberReplacedEntry) -> str:
 
 def _fenced(event: MemberFencedEntry) -> str:
     if event.error:
+        times = f" ({event.times} times in a row)" if event.times else ""
         known = "" if event.member_epoch is None else f"; the member's is {event.member_epoch}"
         return (
             f"{event.request} of {shorten_id(event.member_id)} with epoch {event.received_epoch} "
-            f"refused with {event.error}{known}"
+            f"refused with {event.error}{known}{times}"
         )
     return (
         f"{event.request} of {shorten_id(event.member_id)} refused: "

@@ -83,7 +83,7 @@ STORED = {
     ),
     "member_fenced": (
         "group_id:str at_ms:int member_id:str group_instance_id:str current_member_id:str "
-        "request:str error:str received_epoch:int? member_epoch:int?"
+        "request:str error:str received_epoch:int? member_epoch:int? times:int?"
     ),
     "member_lapsed": "group_id:str at_ms:int who:member generation:int session_timeout_ms:int",
     "lapse_forgiven": "group_id:str at_ms:int who:member generation:int late_by_ms:int",
@@ -133,7 +133,9 @@ STORED = {
         "group_id:str at_ms:int epoch:int assignor:str took_ms:int members:int "
         "partitions_moved:int? moves:move[] moves_left_out:int"
     ),
-    "target_assignment_refused": ("group_id:str at_ms:int epoch:int assignor:str reason:str"),
+    "target_assignment_refused": (
+        "group_id:str at_ms:int epoch:int assignor:str reason:str times:int?"
+    ),
     "revocation_requested": (
         "group_id:str at_ms:int who:member member_epoch:int target_epoch:int partitions:owned[] "
         "partitions_left_out:int timeout_ms:int"

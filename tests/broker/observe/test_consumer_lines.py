@@ -6,6 +6,8 @@ import json
 import pytest
 
 from broker.observe.observer import Observer, open_log
+from coordinator.consumer.events import TargetAssignmentRefused
+from protocol.names import GroupId
 from tests.consumer_client import ConsumerClient, until_stable
 from tests.history.history_world import HistoryWorld
 
@@ -93,3 +95,13 @@ def test_rebalances_are_counted_from_the_history(observed: Observed) -> None:
         counters.count_entry(entry)
     assert counters.rebalances_begun == counters.rebalances_completed == {"member_joined": 2}
     assert sum(counters.rebalance_seconds.counts) == 2
+
+
+def test_an_assignor_that_keeps_failing_does_not_flood_the_log(observed: Observed) -> None:
+    for number in range(64):
+        refused = TargetAssignmentRefused(GroupId("g"), 1_000 + number, 2, "mine", "KeyError")
+        observed.observer(refused)
+    lines = observed.lines()
+    assert [line.get("times") for line in lines] == [None, 2, 4, 8, 16, 32, 64]
+    assert {line["event"] for line in lines} == {"Failed to compute a new target assignment"}
+    assert observed.observer.counters.target_assignments_refused == 64

@@ -429,3 +429,18 @@ def test_an_instance_that_is_in_use_is_named_with_its_member() -> None:
     )
     assert isinstance(fenced, MemberFencedEntry)
     assert (fenced.current_member_id, fenced.error) == ("m-1", "UNRELEASED_INSTANCE_ID")
+
+
+def test_retries_of_an_assignor_and_of_a_client_are_limited() -> None:
+    world = ConsumerHistory()
+    world.given_stable()
+    at_ms = world.now.wall_ms
+    error = ErrorCode.UNRELEASED_INSTANCE_ID
+    refused = events.TargetAssignmentRefused(G, at_ms, 2, "mine", "it raised")
+    fenced = events.ConsumerMemberFenced(G, at_ms, MemberId("m-9"), error, 0, None)
+    for _ in range(100):
+        world.advance(100)
+        world.turn(refused, fenced)
+    times = [e.times for e in world.entries if isinstance(e, TargetAssignmentRefusedEntry)]
+    assert times == [None, 2, 4, 8, 16, 32, 64]
+    assert [e.times for e in world.entries if isinstance(e, MemberFencedEntry)] == times
