@@ -1,8 +1,8 @@
 """Record schemas: the fields of each record of `__consumer_offsets`, by version.
 
 Declares the key and the value of every record type that Kafka 4.3 and 4.4 know, field for field as
-the JSON files in kafka-group-coordinator, so that any log can be shown and kept. Rollcall itself
-writes types 1 and 2 only; `records.py` has their fast readers and writers.
+the JSON files in kafka-group-coordinator, so that any log can be shown and kept. Rollcall writes
+types 1 to 3, 5 to 8 and 16. `records.py` has fast readers and writers of types 1 and 2.
 
 A key is versioned by its record type alone, so each key class has one version, 0. Version notes:
 OffsetCommitValue v1 expire_timestamp (and only v1), v3 leader_epoch, v4 flexible and topic_id;

@@ -2,9 +2,8 @@
 
 State -> Record(key, value), byte for byte as Kafka 4.3.1 writes it, and back again from any version
 that a Kafka ever wrote. A key opens with its record type, a value with its version, both int16; a
-record without a value is a tombstone. Decisions call the writers, `restore.py`
-calls the readers. What is not written here (the records of the
-newer group protocols) is only declared, in `record_schemas.py`.
+record without a value is a tombstone. Decisions call the writers, `restore.py` calls the readers.
+The records of consumer groups are in `consumer/records.py` and `consumer/restore.py`.
 
 Offset commits are the bulk of the log, so they are packed and unpacked by hand; a group's metadata
 is written once a rebalance and goes through the compiled schemas.
