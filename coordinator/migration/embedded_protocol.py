@@ -50,8 +50,15 @@ def assigned_topic_ids(
 
 
 def owned_topic_ids(subscription: ConsumerProtocolSubscription, topics: TopicsView) -> Assignment:
-    """What a member says that it owns when it joins."""
-    return _by_topic_id(subscription.owned_partitions, topics)
+    """What a member says that it owns when it joins, as far as these partitions exist."""
+    owned = {}
+    for topic_id, partitions in _by_topic_id(subscription.owned_partitions, topics).items():
+        name = topics.topic_name(topic_id)
+        count = None if name is None else topics.partition_count(name)
+        existing = frozenset(p for p in partitions if 0 <= p < (count or 0))
+        if existing:
+            owned[topic_id] = existing
+    return owned
 
 
 def assignment_bytes(

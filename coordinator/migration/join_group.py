@@ -96,7 +96,12 @@ def decide_join_of_classic_member(
     metadata = _updated_metadata(found.metadata, request, subscription, token)
     joining = JoiningMember(found, metadata, _reported(subscription, context))
     downgraded = downgrade_by_join(group, joining, token, now, context)
-    return downgraded or _join(group, joining, command, now, context)
+    if isinstance(downgraded, Outcome):
+        return downgraded
+    outcome = _join(group, joining, command, now, context)
+    if downgraded is None:
+        return outcome
+    return replace(outcome, events=(*outcome.events, downgraded))
 
 
 def _join_empty_group(group: ConsumerGroupView, command: Join, now: Now) -> Outcome:

@@ -27,7 +27,13 @@ from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberVie
 from coordinator.consumer.member import ConsumerMemberMetadata, CurrentAssignment
 from coordinator.consumer.records import group_tombstones, turn_records
 from coordinator.consumer.resolved import ResolvedRegularExpression
-from coordinator.migration.downgrade import StayingMember, convert_to_classic, reason_against
+from coordinator.events import ConversionRefused
+from coordinator.migration.downgrade import (
+    StayingMember,
+    conversion_refused,
+    convert_to_classic,
+    reason_against,
+)
 from coordinator.outcome import Outcome, Reply
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.messages.join_group import JoinGroupResponse
@@ -78,13 +84,14 @@ def downgrade_by_join(
     token: ReplyToken,
     now: Now,
     context: ConsumerContext,
-) -> Outcome | None:
-    """None if the group stays a consumer group."""
+) -> Outcome | ConversionRefused | None:
+    """Not an outcome if the group stays a consumer group."""
     replaced = _replaced(group, joining)
     if replaced is None or not _are_others_classic(group, replaced):
         return None
-    if reason_against(len(group.members), context.settings) is not None:
-        return None
+    reason = reason_against(len(group.members), context.settings)
+    if reason is not None:
+        return conversion_refused(group.group_id, reason, now)
     updated = update_group(group, joining.found, joining.metadata, now, context)
     if isinstance(updated, Refusal):
         return None  # the ordinary join is refused for it

@@ -332,6 +332,8 @@ def test_the_policy_has_to_allow_it_for_a_replacement_too(world: World) -> None:
     consumer.join()
     member_id = given_replaced(world)
 
+    [refused] = world.events_of(ConversionRefused)
+    assert refused.reason == "the online downgrade is disabled"
     group = world.consumer_group()
     assert group.members.keys() == {member_id}
     assert group.members[member_id].metadata.classic is not None  # type: ignore[index]

@@ -281,6 +281,15 @@ def test_partitions_that_a_cooperative_member_has_not_given_back_stay_its_own(wo
     assert answer.assignment.topic_partitions
 
 
+def test_partitions_that_do_not_exist_are_nobodys(world: World) -> None:
+    offered = (("cooperative-sticky", subscribed("t", owned={"t": [0, 4, -1], "gone": [0]})),)
+    [only] = world.given_joined(members=1, protocols=offered)
+    join(world)
+
+    member = world.consumer_group().members[only.member_id]
+    assert member.current.assigned == {world.topics.id_of("t"): {0: 1}}
+
+
 def test_members_whose_session_has_lapsed_are_removed_first(world: World) -> None:
     restarted(world, forgive_slow_member=True)
     first, second = given_classic_group(
