@@ -32,7 +32,7 @@ from coordinator.java_hash import partition_of
 from coordinator.many_groups import ManyGroups
 from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopics
-from coordinator.refusals import GroupRequest, describe_consumer_refusals, refuse
+from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
@@ -43,7 +43,6 @@ from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
 )
 from protocol.messages.consumer_group_heartbeat import (
-    JOIN_EPOCH,
     ConsumerGroupHeartbeatRequest,
 )
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -75,16 +74,8 @@ from storage.api import Log, Position, StoredRecord
 
 R = TypeVar("R", bound=GroupRequest)
 
-_CREATES_GROUP: Final = (JoinGroupRequest, OffsetCommitRequest)
-
 PROTOCOL_NEEDED_SINCE: Final = 5
 """KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
-
-
-def _may_create_group(request: GroupRequest) -> bool:
-    if isinstance(request, ConsumerGroupHeartbeatRequest):
-        return request.member_epoch == JOIN_EPOCH
-    return isinstance(request, _CREATES_GROUP)
 
 
 def _raise(_partition: int, failure: Exception) -> None:
@@ -272,7 +263,7 @@ class GroupCoordinator:
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
-                refusal = self._refusal(shard, request, token, now)
+                refusal = self._refusal(shard, request, now)
                 if refusal is None:
                     act(shard, request, token, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
@@ -288,6 +279,14 @@ class GroupCoordinator:
         if error_code is not ErrorCode.NONE:
             self._reply(token, refuse_heartbeat(error_code))
             return
+        shard = self._active[partition_of(request.group_id, self._partitions)]
+        if shard is not None:
+            try:
+                if shard.steady_heartbeat(request, token, now):
+                    return
+            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
+                self._failed(failure, shard, request, token, now)
+                return
         refusal = validate_heartbeat(request, token.api_version, context.assignors)
         if refusal is not None:
             self._reply(token, refuse_heartbeat(refusal.error_code, refusal.text))
@@ -312,13 +311,11 @@ class GroupCoordinator:
             self._refuse(request, token, self._absence(partition))
         return shard
 
-    def _refusal(
-        self, shard: Shard, request: GroupRequest, token: ReplyToken, now: Now
-    ) -> ErrorCode | None:
+    def _refusal(self, shard: Shard, request: GroupRequest, now: Now) -> ErrorCode | None:
         """Why the log or the number of groups does not allow it; None if they do."""
-        if not shard.has_room_for(request, token, now):
+        if not shard.has_room_for(request, now):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if _may_create_group(request) and self._is_one_too_many(shard, request.group_id):
+        if may_create_group(request) and self._is_one_too_many(shard, request.group_id):
             return ErrorCode.POLICY_VIOLATION
         return None
 

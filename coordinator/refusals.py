@@ -17,6 +17,7 @@ from coordinator.offsets.offset_fetch import refuse_offset_fetch
 from protocol.messages import Response
 from protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from protocol.messages.consumer_group_heartbeat import (
+    JOIN_EPOCH,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -49,6 +50,13 @@ GroupRequest = (
     | ConsumerGroupHeartbeatRequest
 )
 """Requests about one group."""
+
+
+def may_create_group(request: GroupRequest) -> bool:
+    """Whether it creates the group that it names if there is none."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return request.member_epoch == JOIN_EPOCH
+    return isinstance(request, JoinGroupRequest | OffsetCommitRequest)
 
 
 def refuse(

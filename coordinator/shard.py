@@ -23,7 +23,6 @@ from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
 from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.consumer.commands import ConsumerHeartbeat
-from coordinator.consumer.decide.steady_heartbeat import is_steady
 from coordinator.consumer.decide.topics_changed import decide_topics_changed
 from coordinator.consumer.group import ConsumerGroup
 from coordinator.consumer.steady_session import answer_steady
@@ -138,22 +137,26 @@ class Shard:
                 return
         self.turn(Beat(request.group_id, request, token), now)
 
-    def consumer_group_heartbeat(
+    def steady_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken, now: Now
-    ) -> None:
+    ) -> bool:
         """The fast path: if it changes nothing, move one number and answer. All else is a turn."""
         if self.loading is not None:
             self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            context = self._decision_context.consumer
-            try:
-                answer = answer_steady(group, request, token, now, context)
-            except Exception as failure:
-                raise DecisionFailed(failure) from failure
-            if answer is not None:
-                self._send((Reply(token, answer),), group.position, now)
-                return
+        if not isinstance(group, ConsumerGroup):
+            return False
+        try:
+            answer = answer_steady(group, request, token, now, self._decision_context.consumer)
+        except Exception as failure:
+            raise DecisionFailed(failure) from failure
+        if answer is not None:
+            self._send((Reply(token, answer),), group.position, now)
+        return answer is not None
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken, now: Now
+    ) -> None:
         self.turn(ConsumerHeartbeat(request.group_id, request, token), now)
 
     def join_group(self, request: JoinGroupRequest, token: ReplyToken, now: Now) -> None:
@@ -274,17 +277,10 @@ class Shard:
     def has_room(self) -> bool:
         return self._log.has_room()
 
-    def has_room_for(self, request: GroupRequest, token: ReplyToken, now: Now) -> bool:
+    def has_room_for(self, request: GroupRequest, now: Now) -> bool:
         """May this be asked now? A sync only writes if its group waits for assignments."""
         if self._log.has_room():
             return True
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
-            self.restore(request.group_id, now)
-            group = self.groups.get(request.group_id)
-            context = self._decision_context.consumer
-            return isinstance(group, ConsumerGroup) and is_steady(
-                group, request, token, now, context
-            )
         if not isinstance(request, SyncGroupRequest):
             return False
         self.restore(request.group_id, now)

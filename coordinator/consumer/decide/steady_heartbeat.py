@@ -23,7 +23,8 @@ def is_steady(
 ) -> bool:
     """The member is where it is to be, says nothing new, and its group has nothing to do.
 
-    What such a member says it owns changes nothing.
+    What such a member says it owns changes nothing. Asked before the request is validated: one
+    that repeats what its member said is valid.
     """
     member = group.members.get(request.member_id)
     if member is None:
@@ -37,7 +38,10 @@ def is_steady(
         and request.subscribed_topic_regex is None
         and request.rebalance_timeout_ms == -1
         and (request.instance_id is None or request.instance_id == metadata.instance_id)
-        and (request.server_assignor is None or request.server_assignor == metadata.server_assignor)
+        and (
+            request.server_assignor is None
+            or request.server_assignor == metadata.server_assignor in context.assignors
+        )
         and (request.rack_id is None or request.rack_id == metadata.rack_id)
         and token.client_id == metadata.client_id
         and token.client_host == metadata.client_host

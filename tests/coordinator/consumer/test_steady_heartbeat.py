@@ -11,7 +11,7 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatTopicPartitions,
 )
-from protocol.names import GroupId, GroupInstanceId, MemberId, TopicName
+from protocol.names import ErrorCode, GroupId, GroupInstanceId, MemberId, TopicName
 from tests.consumer_client import ConsumerClient, until_stable
 from tests.world import Token, World
 
@@ -86,6 +86,14 @@ def test_what_says_something_new_takes_the_long_way(
     world: World, request_: ConsumerGroupHeartbeatRequest
 ) -> None:
     assert not steady(world, request_)
+
+
+def test_an_assignor_that_is_not_configured_any_more_is_refused(world: World) -> None:
+    del world.assignors["range"]
+    request = replace(BEAT, server_assignor="range")
+    assert not steady(world, request)
+    asked = world.ask(request, version=1, client_id="a")
+    assert asked.error is ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
 def test_a_new_client_id_takes_the_long_way(world: World) -> None:
