@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from coordinator.describe_groups import consumer_description
-from coordinator.group_types import AnyGroup
+from coordinator.group_types import AnyGroup, group_of_plain, plain_of
 from coordinator.records import UnreadableRecord
 from coordinator.restore import apply_record
 from coordinator.settings import GroupSettings
@@ -44,6 +44,11 @@ def test_a_load_gives_the_group_of_kafka_or_fails_as_there(group_id: GroupId) ->
     found = how.describe(group_id, groups.get(group_id), topics, GroupSettings())
 
     assert in_order(found) == wanted
+    if group_id in groups:
+        blob = msgspec.msgpack.encode(plain_of(groups[group_id]))
+        again = group_of_plain(group_id, msgspec.msgpack.decode(blob))
+        assert in_order(how.describe(group_id, again, topics, GroupSettings())) == wanted
+        assert msgspec.msgpack.encode(plain_of(again)) == blob
 
 
 def in_order(group: DescribedConsumerGroup) -> object:

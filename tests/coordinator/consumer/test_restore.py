@@ -373,6 +373,29 @@ def test_a_value_that_cannot_be_read_fails_the_load(place: int) -> None:
         restored([Record((record.key or b"")[:-1], record.value)])
 
 
+@pytest.mark.parametrize("place", range(len(A_MEMBER)))
+def test_no_damage_to_a_record_goes_unnamed(place: int) -> None:
+    """Cut at every length and with every byte inverted: it is read or it is refused by name."""
+    key, value = A_MEMBER[place]
+    assert key is not None
+    assert value is not None
+    damaged = [(key[:n], value) for n in range(len(key))]
+    damaged += [(key, value[:n]) for n in range(len(value))]
+    damaged += [(_inverted(key, n), value) for n in range(2, len(key))]
+    damaged += [(key, _inverted(value, n)) for n in range(len(value))]
+    refused = 0
+    for pair in damaged:
+        try:
+            restored([*A_MEMBER[:place], *A_MEMBER[place + 1 :], pair])
+        except UnreadableRecord:
+            refused += 1
+    assert refused > len(key)
+
+
+def _inverted(raw: bytes, at: int) -> bytes:
+    return raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :]
+
+
 # ---------------------------------------------------------------- groups of another type
 
 
