@@ -57,6 +57,14 @@ def test_an_address_that_is_not_this_machines(fresh: Daemon) -> None:
     assert "the address does not belong to this machine" in line
 
 
+def test_an_assignor_that_nobody_has_installed(fresh: Daemon) -> None:
+    fresh.settings["group.consumer.assignors"] = "uniform,nobody"
+    exit_code, line = refused(fresh)
+    assert exit_code == 2
+    assert line.startswith("rollcall: group.consumer.assignors: no assignor 'nobody': ")
+    assert not fresh.data_dir.exists()
+
+
 def test_a_second_daemon_on_the_same_data(daemon: Daemon, fresh: Daemon) -> None:
     fresh.data_dir = daemon.data_dir
     exit_code, line = refused(fresh)
