@@ -533,7 +533,11 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         at_least=1,
     )
     rollcall_trouble_stuck_ms: int = integer(
-        15_000, "How long a group may be between two generations before it is stuck.", at_least=1
+        15_000,
+        "How long a group may be between two generations before it is stuck; in a consumer group, "
+        "between two target assignments, and how long a member may keep partitions that it is to "
+        "give back.",
+        at_least=1,
     )
     rollcall_trouble_settle_ms: int = integer(
         60_000,
