@@ -12,6 +12,8 @@ Kafka's counterpart: `GroupMetadataManager.validateOnlineUpgrade` and `convertTo
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from coordinator.classic.commands import RemoveLapsed
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -137,12 +139,11 @@ def _converted(
         group.group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, reason
     )
     all_events: tuple[Event, ...] = (conversion, *happened, *joined.events)
-    return Outcome(
+    return replace(
+        joined,
         replies=(*_parked_refusals(group), *joined.replies),
         events=all_events,
         records=(*group.tombstones(), *turn_records(happened), *joined.records),
-        ops=joined.ops,
-        then=joined.then,
     )
 
 

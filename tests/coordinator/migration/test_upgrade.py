@@ -10,6 +10,7 @@ from coordinator.group import GroupType
 from coordinator.records import record_type
 from coordinator.settings import MigrationPolicy
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
+from tests.coordinator.consumer.test_target_assignment import LaterRunner
 from tests.coordinator.migration.conftest import assigned, given_classic_group, subscribed
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 
@@ -369,3 +370,33 @@ def test_the_state_that_librdkafka_copies_into_assignments_is_no_custom_assignor
     )
 
     assert join(world).error is ErrorCode.NONE
+
+
+# ---------------------------------------------------------------- assignments made outside of turns
+
+
+def offloading(world: World) -> LaterRunner:
+    runner = world.assignment_runner = LaterRunner(world)
+    restarted(world, assignor_inline_max=0, group_consumer_assignment_interval_ms=0)
+    return runner
+
+
+def test_the_target_of_an_upgrade_may_be_made_outside_of_the_turn(world: World) -> None:
+    runner = offloading(world)
+    given_classic_group(world, assigned(partitions=[0, 1]), assigned(partitions=[2, 3]))
+    join(world)
+    assert world.consumer_group().assignment_epoch == 1
+    runner.run()
+
+    assert world.consumer_group().assignment_epoch == 2
+
+
+def test_a_target_that_comes_after_the_downgrade_is_dropped(world: World) -> None:
+    runner = offloading(world)
+    given_classic_group(world, assigned(partitions=[0, 1]), assigned(partitions=[2, 3]))
+    join(world)
+    world.heartbeat_consumer(member_id="new", epoch=-1)
+    runner.run()
+
+    assert group_type(world) is GroupType.CLASSIC
+    assert world.group().generation_id == 2
