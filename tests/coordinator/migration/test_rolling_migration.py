@@ -178,3 +178,26 @@ def test_the_coordinator_is_killed_in_between(rolling: RollingGroup) -> None:
             rolling.run(rolling.random.randrange(3))
         rolling.run_until_stable()
     assert rolling.group_type is GroupType.CLASSIC
+
+
+def test_members_of_both_protocols_come_and_go_in_any_order(rolling: RollingGroup) -> None:
+    """They start, stop, are killed; static and dynamic ones; and the coordinator is killed."""
+    choose = rolling.random
+    for _ in range(25):
+        start = choose.choice([rolling.start_classic, rolling.start_consumer])
+        free = {None, "i", "j"} - ({client.instance_id for client in rolling.clients} - {None})
+        chance = choose.random()
+        if chance < 0.5 and len(rolling.clients) < 5:
+            start(choose.choice(sorted(free, key=str)))
+        elif chance < 0.65 and rolling.clients:
+            rolling.stop(choose.choice(rolling.clients))
+        elif chance < 0.75 and rolling.clients:
+            rolling.clients.remove(choose.choice(rolling.clients))  # killed
+        elif chance < 0.8:
+            rolling.crash()
+        if rolling.clients:
+            rolling.run(choose.randrange(4))
+    if not rolling.clients:
+        rolling.start_consumer()
+    rolling.run(rolling.world.settings.group_consumer_session_timeout_ms // 1_000)
+    rolling.run_until_stable()
