@@ -24,6 +24,7 @@ class AssignmentJob(NamedTuple):
     assignor: Assignor
     given: AssignorInput
     stopwatch: Stopwatch
+    requested_at_ms: int
 
     def run(self) -> JobResult:
         """Call it in any thread. Raises AssignorFailed, or whatever the assignor does."""
@@ -37,8 +38,11 @@ class AssignmentJob(NamedTuple):
         """What the group is told. A member that the assignor does not name is assigned nothing."""
         name = self.assignor.name
         if isinstance(result, Exception):
-            return TargetAssignmentFailed(self.group_id, self.group_epoch, name, str(result))
+            reason = str(result)
+            return TargetAssignmentFailed(
+                self.group_id, self.group_epoch, name, reason, self.requested_at_ms
+            )
         targets = {member_id: result.targets.get(member_id, {}) for member_id in self.given.members}
         return TargetAssignmentComputed(
-            self.group_id, self.group_epoch, name, targets, result.took_ms
+            self.group_id, self.group_epoch, name, targets, result.took_ms, self.requested_at_ms
         )

@@ -71,6 +71,7 @@ class TargetAssignmentComputed(Struct, frozen=True):
     assignor: str
     targets: Mapping[MemberId, Assignment]
     took_ms: int
+    requested_at_ms: int  # another group may have its id by now, and wait for the same epoch
 
 
 class TargetAssignmentFailed(Struct, frozen=True):
@@ -80,6 +81,7 @@ class TargetAssignmentFailed(Struct, frozen=True):
     group_epoch: int
     assignor: str
     reason: str
+    requested_at_ms: int
 
 
 ConsumerCommand = (

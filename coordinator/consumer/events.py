@@ -131,6 +131,7 @@ class TargetAssignmentRequested(Struct, frozen=True):
 
     group_id: GroupId
     group_epoch: int
+    at_ms: int = 0
 
 
 class TargetAssignmentRefused(Struct, frozen=True):

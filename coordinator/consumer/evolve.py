@@ -35,6 +35,7 @@ def evolve_consumer_group(group: ConsumerGroup, event: events.ConsumerEvent) -> 
             group.computing_epoch = None
         case events.TargetAssignmentRequested():
             group.computing_epoch = event.group_epoch
+            group.computing_since_ms = event.at_ms
         case events.TargetAssignmentRefused():
             group.computing_epoch = None
         case events.ConsumerMemberRemoved():

@@ -89,6 +89,7 @@ class ConsumerGroup(Group):
         "changed_topics",
         "classic_member_count",
         "computing_epoch",
+        "computing_since_ms",
         "epoch",
         "is_refresh_due",
         "members",
@@ -113,6 +114,7 @@ class ConsumerGroup(Group):
         self.assignment_epoch = FIRST_GROUP_EPOCH
         self.assigned_at_ms = 0  # wall clock; 0: never
         self.computing_epoch: int | None = None  # for which an assignor computes outside
+        self.computing_since_ms = 0  # wall clock
         # In memory only, as in Kafka: a load computes the metadata hash with the first heartbeat.
         self.is_refresh_due = True
         self.changed_topics: frozenset[TopicName] = frozenset()  # since the last look

@@ -64,9 +64,11 @@ def compute_target(
     """A new target for all, if it is made at once; the result is that of one member."""
     assignor = choose_assignor(members.metadata, context)
     given = assignment_input(members, subscriptions, group, context.topics)
-    job = AssignmentJob(group.group_id, group_epoch, assignor, given, context.stopwatch)
+    job = AssignmentJob(
+        group.group_id, group_epoch, assignor, given, context.stopwatch, now.wall_ms
+    )
     if context.offloads and _size(given) > context.settings.assignor_inline_max:
-        requested = events.TargetAssignmentRequested(group.group_id, group_epoch)
+        requested = events.TargetAssignmentRequested(group.group_id, group_epoch, now.wall_ms)
         target = members.targets.get(member_id, NOTHING_ASSIGNED)
         return MemberTarget(group.assignment_epoch, target, (requested,), job)
     try:

@@ -16,7 +16,7 @@ from seams.now import Now
 def decide_target_computed(
     group: ConsumerGroupView | None, command: TargetAssignmentComputed, now: Now
 ) -> Outcome:
-    if group is None or group.computing_epoch != command.group_epoch:
+    if group is None or not _waits_for(group, command):
         return Outcome()
     members = {member_id: None for member_id in command.targets if member_id in group.members}
     updated = target_updated(
@@ -34,9 +34,16 @@ def decide_target_computed(
 def decide_target_failed(
     group: ConsumerGroupView | None, command: TargetAssignmentFailed, now: Now
 ) -> Outcome:
-    if group is None or group.computing_epoch != command.group_epoch:
+    if group is None or not _waits_for(group, command):
         return Outcome()
     refused = events.TargetAssignmentRefused(
         group.group_id, now.wall_ms, command.group_epoch, command.assignor, command.reason
     )
     return Outcome(events=(refused,))
+
+
+def _waits_for(
+    group: ConsumerGroupView, command: TargetAssignmentComputed | TargetAssignmentFailed
+) -> bool:
+    is_same = group.computing_since_ms == command.requested_at_ms
+    return is_same and group.computing_epoch == command.group_epoch

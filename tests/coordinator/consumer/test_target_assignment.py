@@ -9,7 +9,8 @@ import pytest
 from coordinator.consumer import events
 from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed, AssignorInput
 from coordinator.consumer.assignors.uniform import UniformAssignor
-from protocol.names import ErrorCode, GroupState, MemberId
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.names import ErrorCode, GroupId, GroupState, MemberId
 from seams.now import Now
 from tests.consumer_client import ConsumerClient, partitions_of, until_stable
 from tests.world import World, kafka_settings
@@ -270,6 +271,26 @@ def test_a_result_for_a_group_that_is_gone_is_dropped() -> None:
     world.coordinator.resign(0, world.now)
     runner.run()
     assert not targets(world)
+
+
+def test_a_result_for_an_older_group_of_the_same_name_is_dropped() -> None:
+    world, runner = offloading()
+    a = ConsumerClient(world, "a")
+    a.join()
+    a.leave()
+    deleted = world.ask(DeleteGroupsRequest([GroupId("g")]), version=2).response
+    assert isinstance(deleted, DeleteGroupsResponse)
+    assert deleted.results[0].error_code is ErrorCode.NONE
+    world.advance(1)
+    b = ConsumerClient(world, "b")
+    b.join()
+    group = world.consumer_group()
+    assert group.computing_epoch == 2
+    runner.run()
+    assert group.computing_epoch == 2
+    runner.run()
+    b.beat()
+    assert partitions_of(b) == [0, 1, 2, 3]
 
 
 def test_a_failure_outside_is_tried_again_with_the_next_heartbeat() -> None:
