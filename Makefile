@@ -11,7 +11,8 @@ KILLS ?= 200
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
-  consumer-sim long-consumer-sim long-consumer-transfer long-assignors long-compare
+  consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
+  long-consumer-clients
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -90,9 +91,6 @@ long-crash-images: install-test  ## CRASHES (1000) power failures, what was not 
 topic-world: install-test  ## replay a simulated life of topics and logs from its SEED
 	$(BIN)/python -m tests.simulator.topic_world $(SEED)
 
-long-compare: install-test  ## random consumer groups at a real Kafka and here: DRIVER=its script [SEEDS=1-200]
-	$(BIN)/python -m tests.compare.at_random --driver $(DRIVER) --seeds $(or $(SEEDS),1-200)
-
 kafka-world: install-test  ## replay one on a real Kafka's folders from its SEED
 	$(BIN)/python -m tests.simulator.kafka_world $(SEED)
 
@@ -125,6 +123,10 @@ long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
 long-consumer-transfer: install-test  ## move consumer groups between a real Kafka and Rollcall, compare what tools print
 	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py \
 	  tests/interop/test_consumer_group_tools.py
+
+long-consumer-clients: install-test  ## consumer groups with librdkafka, Java and franz-go (needs Go)
+	CONSUMER_CLIENTS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_consumer_groups.py \
+	  tests/interop/test_consumer_migration.py
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)

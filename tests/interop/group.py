@@ -17,11 +17,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.franz_go import franz_go_member
 from tests.interop.kafka_tools import require_kafka_tools
-from tests.interop.members.client import LIBRARIES, Options
+from tests.interop.members.client import LIBRARIES, Options, Partition
 
 SCRIPTS = Path(__file__).parent / "members"
 TIMEOUT_S = 90  # how long a test waits for a fact before it fails; not a measure of anything
+
+FRANZ_GO = "franz_go"
 
 EACH_LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -31,7 +34,7 @@ class Witness:
 
     def __init__(self) -> None:
         self._heard = threading.Condition()
-        self.read: dict[int, set[int]] = {}
+        self.read: dict[Partition, set[int]] = {}
         self.events: list[tuple[str, dict]] = []
         self.members: list[Member] = []
 
@@ -56,7 +59,7 @@ class Witness:
         """What this member said about such events, in order."""
         return [fact for name, fact in self.events if name == member and fact["event"] == event]
 
-    def about(self, partition: int) -> Iterator[str]:
+    def about(self, partition: Partition) -> Iterator[str]:
         """All that was said about one partition, for the message of a failed test."""
         for name, fact in self.events:
             if partition in fact.get("partitions", ()):
@@ -68,9 +71,9 @@ class Witness:
             elif "why" in fact:
                 yield f"{name}: {fact['event']}, {fact['why']}"
 
-    def owned(self, member: str) -> list[int] | None:
+    def owned(self, member: str) -> list[Partition] | None:
         """The partitions that the member was last given and did not give back; None: never any."""
-        owned: set[int] | None = None
+        owned: set[Partition] | None = None
         for name, fact in self.events:
             if name != member:
                 continue
@@ -108,7 +111,7 @@ class Member:
         self._witness = witness
         witness.members.append(self)
         self.process = subprocess.Popen(
-            [sys.executable, str(SCRIPTS / script), library, _complete(library, options).to_json()],
+            _command(library, options, script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -149,6 +152,7 @@ class Member:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        self._witness.hear(self.name, json.dumps({"event": "killed", "at_ns": time.time_ns()}))
 
     def stall(self) -> None:
         """As a long pause of the whole process does: it is there, and says nothing."""
@@ -220,6 +224,14 @@ class Obedient(Member):
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=TIMEOUT_S)
+
+
+def _command(library: str, options: Options, script: str) -> list[str]:
+    if library == FRANZ_GO:
+        assert script == "member.py", "the Go program is an independent member, and no other"
+        return [str(franz_go_member()), options.to_json()]
+    options = _complete(library, options)
+    return [sys.executable, str(SCRIPTS / script), library, options.to_json()]
 
 
 def _complete(library: str, options: Options) -> Options:

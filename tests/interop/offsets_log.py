@@ -12,10 +12,13 @@ from storage.batch.record_batch import iter_batches, stored_records
 
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
+CONSUMER_GROUP_METADATA = 3
+CURRENT_MEMBER_ASSIGNMENT = 8
+UUID_BYTES = 16
 
 
 class Cursor:
-    """Reads the non-flexible primitives of Kafka's record schemas, one after the other."""
+    """Reads the primitives of Kafka's record schemas, one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -36,6 +39,29 @@ class Cursor:
     def string(self) -> str | None:
         raw = self.blob("h")
         return None if raw is None else raw.decode()
+
+    def varint(self) -> int:
+        """Unsigned."""
+        value = shift = 0
+        while True:
+            byte = self.take("B")
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def elements(self) -> range:
+        """Of a compact array, whose length is stored plus one."""
+        return range(self.varint() - 1)
+
+    def skip(self, size: int) -> bytes:
+        self.position += size
+        return self.data[self.position - size : self.position]
+
+    def skip_tags(self) -> None:
+        for _ in range(self.varint()):
+            self.varint()
+            self.skip(self.varint())
 
 
 @dataclass(frozen=True)
@@ -80,6 +106,53 @@ def stored_commits(data_dir: Path, group: str) -> dict[tuple[str, int], list[int
         partition = (key.string(), key.take("i"))
         value.take("h")  # every version of the value begins with the offset
         found.setdefault(partition, []).append(value.take("q"))
+    return found
+
+
+def stored_epochs(data_dir: Path, group: str) -> list[int]:
+    """Every group epoch that was ever stored for the consumer group, in log order."""
+    return [
+        value.take("i")
+        for key, value in records_of(data_dir)
+        if key.take("h") == CONSUMER_GROUP_METADATA
+        and key.string() == group
+        and value is not None
+        and value.take("h") == 0
+    ]
+
+
+StoredPartition = tuple[bytes, int]
+
+
+def check_stored_owners(data_dir: Path, group: str) -> int:
+    """No partition was ever stored for two members at once; how many assignments were stored."""
+    of_members: dict[str | None, set[StoredPartition]] = {}
+    count = 0
+    for key, value in records_of(data_dir):
+        if key.take("h") != CURRENT_MEMBER_ASSIGNMENT or key.string() != group:
+            continue
+        member_id = key.string()
+        of_members[member_id] = set() if value is None else _current_assignment(value)
+        count += 1
+        owned = [partition for owned in of_members.values() for partition in owned]
+        assert len(owned) == len(set(owned)), f"two owners at once: {of_members}"
+    return count
+
+
+def _current_assignment(value: Cursor) -> set[StoredPartition]:
+    """What the member has, and what it is to give back."""
+    value.take("h")
+    value.take("i"), value.take("i"), value.take("b")  # both epochs, state
+    owned = _topic_partitions(value)
+    return owned | _topic_partitions(value)
+
+
+def _topic_partitions(value: Cursor) -> set[StoredPartition]:
+    found: set[StoredPartition] = set()
+    for _ in value.elements():
+        topic_id = value.skip(UUID_BYTES)
+        found |= {(topic_id, value.take("i")) for _ in value.elements()}
+        value.skip_tags()
     return found
 
 

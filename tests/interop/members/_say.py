@@ -1,12 +1,14 @@
 """Reports of a member process: what it saw, as lines for the test; and how it is stopped.
 
-One JSON object a line on stdout; SIGTERM.
+One JSON object a line on stdout, with the time, by which a test orders the lines of several
+processes; SIGTERM.
 """
 
 import json
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +21,7 @@ class Stopped(BaseException):
 
 
 def say(event: str, **facts: object) -> None:
-    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
+    sys.stdout.write(json.dumps({"event": event, "at_ns": time.time_ns(), **facts}) + "\n")
     sys.stdout.flush()
 
 

@@ -1,8 +1,8 @@
 """Client interface: what every library's consumer can be asked for, and how it is set up.
 
 Each `*_client.py` beside this file says them in the words of one library and adds nothing of its
-own: no retry, no state that the library keeps itself. Partitions are numbers, for each client reads
-one topic.
+own: no retry, no state that the library keeps itself. Partitions are numbers, if the client reads
+one topic; one that subscribes to a pattern reports them as "TOPIC-NUMBER", and only reads them.
 """
 
 import json
@@ -12,16 +12,20 @@ from importlib import import_module
 from typing import Protocol
 
 LIBRARIES = ("confluent", "kafka_python", "aiokafka", "java")
+CONSUMER_PROTOCOL = "consumer"
 MESSAGES_PER_POLL = 100
 POLL_S = 0.2
 
-Offsets = Mapping[int, int]
+Partition = int | str
+Offsets = Mapping[Partition, int]
 
 
 @dataclass(frozen=True)
 class Options:
     """`group` None: a consumer outside any group. `auto_commit_ms` None: it commits by hand.
 
+    `group_protocol` "consumer": the timeouts and the assignor are the server's, not these.
+    `pattern`: a regular expression to subscribe to, instead of the topic.
     `store`: a file in which a member keeps what it read, and how far it is, instead of committing.
     """
 
@@ -32,10 +36,19 @@ class Options:
     heartbeat_interval_ms: int = 500
     assignor: str = "range"
     instance_id: str | None = None
+    group_protocol: str = "classic"
+    pattern: str = ""
     auto_commit_ms: int | None = None
     store: str = ""
     jars: tuple[str, ...] = ()
     jvm: str = ""
+
+    @property
+    def with_consumer_protocol(self) -> bool:
+        return self.group_protocol == CONSUMER_PROTOCOL
+
+    def name_of(self, topic: str, partition: int) -> Partition:
+        return f"{topic}-{partition}" if self.pattern else partition
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -48,9 +61,9 @@ class Options:
 class Listener(Protocol):
     """Callbacks of a rebalance. `assigned` may return other positions to begin at."""
 
-    def assigned(self, partitions: list[int]) -> Offsets: ...
+    def assigned(self, partitions: list[Partition]) -> Offsets: ...
 
-    def revoked(self, partitions: list[int]) -> None: ...
+    def revoked(self, partitions: list[Partition]) -> None: ...
 
 
 class Client(Protocol):
@@ -58,7 +71,7 @@ class Client(Protocol):
 
     def assign(self, partitions: list[int]) -> None: ...
 
-    def poll(self) -> dict[int, list[int]]:
+    def poll(self) -> dict[Partition, list[int]]:
         """Partition -> the offsets that were read; nothing after POLL_S, or as it must be."""
 
     def seek(self, partition: int, offset: int) -> None: ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
 NO_GROUP = "outside-any-group"  # this library insists on a name, used or not
@@ -11,6 +11,7 @@ AT_THE_END = -1
 
 class ConfluentClient:
     def __init__(self, options: Options) -> None:
+        self._options = options
         self._topic = options.topic
         self._commits: list[Callable[[str | None], None]] = []
         self._consumer = Consumer(
@@ -20,18 +21,29 @@ class ConfluentClient:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": options.auto_commit_ms is not None,
                 "auto.commit.interval.ms": options.auto_commit_ms or 5_000,
-                "session.timeout.ms": options.session_timeout_ms,
-                "heartbeat.interval.ms": options.heartbeat_interval_ms,
-                "partition.assignment.strategy": options.assignor,
                 "reconnect.backoff.max.ms": 500,
                 "on_commit": self._on_commit,
+                **self._protocol(options),
                 **({"group.instance.id": options.instance_id} if options.instance_id else {}),
             }
         )
 
+    @staticmethod
+    def _protocol(options: Options) -> dict[str, object]:
+        if options.with_consumer_protocol:
+            return {"group.protocol": "consumer"}
+        return {
+            "session.timeout.ms": options.session_timeout_ms,
+            "heartbeat.interval.ms": options.heartbeat_interval_ms,
+            "partition.assignment.strategy": options.assignor,
+        }
+
+    def _names(self, partitions: list[TopicPartition]) -> list[Partition]:
+        return [self._options.name_of(tp.topic, tp.partition) for tp in partitions]
+
     def subscribe(self, listener: Listener) -> None:
         def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-            begin = listener.assigned([partition.partition for partition in partitions])
+            begin = listener.assigned(self._names(partitions))
             if begin:
                 consumer.assign(
                     [
@@ -41,18 +53,20 @@ class ConfluentClient:
                 )
 
         def on_revoke(_: Consumer, partitions: list[TopicPartition]) -> None:
-            listener.revoked([partition.partition for partition in partitions])
+            listener.revoked(self._names(partitions))
 
-        self._consumer.subscribe([self._topic], on_assign=on_assign, on_revoke=on_revoke)
+        subscribed = self._options.pattern or self._topic  # a pattern begins with ^
+        self._consumer.subscribe([subscribed], on_assign=on_assign, on_revoke=on_revoke)
 
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
 
-    def poll(self) -> dict[int, list[int]]:
-        read: dict[int, list[int]] = {}
+    def poll(self) -> dict[Partition, list[int]]:
+        read: dict[Partition, list[int]] = {}
         for message in self._consumer.consume(MESSAGES_PER_POLL, POLL_S):
             if message.error() is None:
-                read.setdefault(message.partition(), []).append(message.offset())
+                partition = self._options.name_of(message.topic(), message.partition())
+                read.setdefault(partition, []).append(message.offset())
         return read
 
     def seek(self, partition: int, offset: int) -> None:

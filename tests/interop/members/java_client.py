@@ -6,7 +6,7 @@ The classes are those of the kafka-clients jar, unmodified; nothing is compiled 
 from collections.abc import Callable, Iterable
 
 import jpype
-from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 from jpype import JClass, JException, JImplements, JOverride
 
 _CLIENTS = "org.apache.kafka.clients.consumer"
@@ -34,6 +34,7 @@ def open_client(options: Options) -> "JavaClient":
 
 class JavaClient:
     def __init__(self, options: Options) -> None:
+        self._options = options
         self._topic = options.topic
         self._partition = JClass("org.apache.kafka.common.TopicPartition")
         self._position = JClass(f"{_CLIENTS}.OffsetAndMetadata")
@@ -45,11 +46,9 @@ class JavaClient:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": str(options.auto_commit_ms is not None).lower(),
             "auto.commit.interval.ms": str(options.auto_commit_ms or 5_000),
-            "session.timeout.ms": str(options.session_timeout_ms),
-            "heartbeat.interval.ms": str(options.heartbeat_interval_ms),
-            "partition.assignment.strategy": ASSIGNORS[options.assignor],
             "reconnect.backoff.max.ms": "500",
             "max.poll.records": str(MESSAGES_PER_POLL),
+            **_protocol(options),
         }
         if options.group is not None:
             settings["group.id"] = options.group
@@ -67,16 +66,21 @@ class JavaClient:
         return partitions
 
     def subscribe(self, listener: Listener) -> None:
-        topics = JClass("java.util.List").of(self._topic)
-        self._consumer.subscribe(topics, _rebalance_listener(self._consumer, listener))
+        rebalances = _rebalance_listener(self._consumer, listener, self._options)
+        if self._options.pattern:
+            pattern = JClass(f"{_CLIENTS}.SubscriptionPattern")(self._options.pattern)
+            self._consumer.subscribe(pattern, rebalances)
+        else:
+            self._consumer.subscribe(JClass("java.util.List").of(self._topic), rebalances)
 
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign(self._partitions(partitions))
 
-    def poll(self) -> dict[int, list[int]]:
-        read: dict[int, list[int]] = {}
+    def poll(self) -> dict[Partition, list[int]]:
+        read: dict[Partition, list[int]] = {}
         for record in self._consumer.poll(self._duration.ofMillis(int(POLL_S * 1000))):
-            read.setdefault(int(record.partition()), []).append(int(record.offset()))
+            partition = self._options.name_of(str(record.topic()), int(record.partition()))
+            read.setdefault(partition, []).append(int(record.offset()))
         return read
 
     def seek(self, partition: int, offset: int) -> None:
@@ -123,6 +127,16 @@ class JavaClient:
         self._consumer.close()
 
 
+def _protocol(options: Options) -> dict[str, str]:
+    if options.with_consumer_protocol:
+        return {"group.protocol": "consumer"}
+    return {
+        "session.timeout.ms": str(options.session_timeout_ms),
+        "heartbeat.interval.ms": str(options.heartbeat_interval_ms),
+        "partition.assignment.strategy": ASSIGNORS[options.assignor],
+    }
+
+
 def _on_complete(done: Callable[[str | None], None]) -> object:
     @JImplements(f"{_CLIENTS}.OffsetCommitCallback")
     class Callback:
@@ -133,22 +147,25 @@ def _on_complete(done: Callable[[str | None], None]) -> object:
     return Callback()
 
 
-def _rebalance_listener(consumer: object, listener: Listener) -> object:
+def _rebalance_listener(consumer: object, listener: Listener, options: Options) -> object:
+    def names(partitions: Iterable[object]) -> list[Partition]:
+        return [options.name_of(str(tp.topic()), int(tp.partition())) for tp in partitions]
+
     @JImplements(f"{_CLIENTS}.ConsumerRebalanceListener")
     class RebalanceListener:
         @JOverride
         def onPartitionsAssigned(self, partitions: Iterable[object]) -> None:
-            begin = listener.assigned([int(tp.partition()) for tp in partitions])
+            begin = listener.assigned(names(partitions))
             for tp in partitions:
                 if tp.partition() in begin:
                     consumer.seek(tp, begin[tp.partition()])
 
         @JOverride
         def onPartitionsRevoked(self, partitions: Iterable[object]) -> None:
-            listener.revoked([int(tp.partition()) for tp in partitions])
+            listener.revoked(names(partitions))
 
         @JOverride
         def onPartitionsLost(self, partitions: Iterable[object]) -> None:
-            listener.revoked([int(tp.partition()) for tp in partitions])
+            listener.revoked(names(partitions))
 
     return RebalanceListener()

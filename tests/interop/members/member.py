@@ -6,7 +6,7 @@ Arguments: library, options as JSON (client.py). SIGTERM ends it as a user would
 import sys
 
 from _say import say, stop_on_sigterm, stopping
-from client import Offsets, Options, open_client
+from client import Offsets, Options, Partition, open_client
 from store import Store
 
 
@@ -14,11 +14,11 @@ class PositionListener:
     def __init__(self, store: Store | None) -> None:
         self._store = store
 
-    def assigned(self, partitions: list[int]) -> Offsets:
+    def assigned(self, partitions: list[Partition]) -> Offsets:
         say("assigned", partitions=partitions)
         return {} if self._store is None else self._store.positions(partitions)
 
-    def revoked(self, partitions: list[int]) -> None:
+    def revoked(self, partitions: list[Partition]) -> None:
         say("revoked", partitions=partitions)
 
 
@@ -43,6 +43,7 @@ def main(library: str, options: Options) -> None:
                 say("not committed", why=f"{type(error).__name__}: {error}")
             else:
                 say("committed", offsets={p: offsets[-1] + 1 for p, offsets in read.items()})
+    say("closing")  # it reads nothing from here on
     client.close()
     say("closed")
 
