@@ -44,7 +44,7 @@ MOVING: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 PAUSE_S: Final = 0.1
 REBALANCE_TIMEOUT_MS: Final = 60_000
 VERSION: Final = 1
@@ -144,7 +144,7 @@ class RawConsumer:
 
     def _ask(self, request: Request, version: int, error_of: Callable[..., ErrorCode]) -> Response:
         """The answer, once the broker has loaded the group."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             response = self._answer(request, version)
             if error_of(response) not in MOVING:
@@ -168,9 +168,9 @@ class RawConsumer:
         return response
 
 
-def settle(*members: RawConsumer) -> None:
+def reconcile_all(*members: RawConsumer) -> None:
     """Heartbeats of all until nothing changes for a while."""
-    deadline, quiet = time.monotonic() + PATIENCE_S, 0
+    deadline, quiet = time.monotonic() + TIMEOUT_S, 0
     while quiet < 12:  # the group may wait for group.consumer.assignment.interval.ms
         before = [(member.epoch, member.owned) for member in members]
         for member in members:

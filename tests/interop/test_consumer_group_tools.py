@@ -27,7 +27,7 @@ from tests.interop.kafka_tools import (
     KafkaTools,
     require_kafka_tools,
 )
-from tests.interop.raw_consumer import RawConsumer, settle
+from tests.interop.raw_consumer import RawConsumer, reconcile_all
 
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 HEARTBEATS_EVERY_S = 2.0
@@ -88,10 +88,10 @@ def given_groups(bootstrap: str) -> list[RawConsumer]:
     """`g` with two members, which are returned; `empty` had one."""
     first = RawConsumer(bootstrap, "g", "m-1", topics=("orders",), instance_id="i-1")
     second = RawConsumer(bootstrap, "g", "m-2", regex="ord.*")
-    settle(first)
-    settle(first, second)
+    reconcile_all(first)
+    reconcile_all(first, second)
     gone = RawConsumer(bootstrap, "empty", "m-3", topics=("orders",))
-    settle(gone)
+    reconcile_all(gone)
     gone.commit("orders", {0: 1})
     gone.leave()
     for member, offset in ((first, 3), (second, 4)):

@@ -1,4 +1,4 @@
-"""Consumer groups between a real Kafka and Rollcall: each continues where the other stopped.
+"""Consumer group transfer: from a real Kafka to Rollcall and back, each goes on with the group.
 
 The members keep their ids and their epochs; neither side begins a new epoch when it takes over.
 Two starts of a Kafka take half a minute, so this runs with CONSUMER_TRANSFER=1 only.
@@ -20,7 +20,7 @@ from protocol.names import ErrorCode
 from tests.conftest import StartDaemon
 from tests.interop.kafka_broker import kafka_broker
 from tests.interop.kafka_tools import DUMP_LOG, require_kafka_tools
-from tests.interop.raw_consumer import RawConsumer, settle
+from tests.interop.raw_consumer import RawConsumer, reconcile_all
 
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPIC, PARTITIONS = "orders", 5
@@ -54,8 +54,8 @@ def test_members_continue_in_their_epochs_there_and_back(
             created.result(60)
         first = RawConsumer(kafka.bootstrap, "g", "m-1", topics=(TOPIC,), instance_id="i-1")
         second = RawConsumer(kafka.bootstrap, "g", "m-2", regex="ord.*")
-        settle(first)
-        settle(first, second)
+        reconcile_all(first)
+        reconcile_all(first, second)
         members = [first, second]
         (partitions,) = first.owned.values()
         assert first.commit(TOPIC, dict.fromkeys(partitions, 0)) is ErrorCode.NONE
@@ -82,14 +82,14 @@ def test_members_continue_in_their_epochs_there_and_back(
             member.heartbeat()
             assert (member.epoch, member.owned) == before
         time.sleep(QUIET_S)
-        settle(*members)
+        reconcile_all(*members)
         assert first.describe() == in_kafka
         assert second.commit(TOPIC, {min(*second.owned.values()): 0}) is ErrorCode.NONE
 
         # A third member: what Rollcall decides is continued by the Kafka.
         third = RawConsumer(daemon.bootstrap, "g", "m-3", topics=(TOPIC,))
         members.append(third)
-        settle(*members)
+        reconcile_all(*members)
         in_rollcall = first.describe()
         assert in_rollcall.group_state == "Stable"
         assert in_rollcall.group_epoch == in_kafka.group_epoch + 1
@@ -116,6 +116,6 @@ def test_members_continue_in_their_epochs_there_and_back(
             member.heartbeat()
             assert (member.epoch, member.owned) == before
         time.sleep(QUIET_S)
-        settle(*members)
+        reconcile_all(*members)
         assert without_hosts(first.describe()) == without_hosts(in_rollcall)
         assert third.commit(TOPIC, {min(*third.owned.values()): 0}) is ErrorCode.NONE

@@ -22,7 +22,7 @@ from storage.batch.timed_batches import TimedRecord
 from tests.coordinator.consumer.replay_orders import AT_MS, RECORDED, TOPIC, replay_orders
 from tests.interop.kafka_broker import kafka_broker
 from tests.interop.kafka_tools import require_kafka_tools
-from tests.interop.raw_consumer import RawConsumer, settle
+from tests.interop.raw_consumer import RawConsumer, reconcile_all
 from transfer.append import apply_plan
 from transfer.kafka_dir import KafkaDir
 from transfer.plan import Change, Plan
@@ -35,7 +35,7 @@ def record(folder: Path) -> None:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic(str(TOPIC), 3, 1)])[str(TOPIC)].result(60)
         member = RawConsumer(kafka.bootstrap, "any", "m", topics=(TOPIC,))
-        settle(member)  # and the offsets topic is there
+        reconcile_all(member)  # and the offsets topic is there
         (topic_id,) = member.owned
         kafka.stop()
         cases = replay_orders(topic_id)
@@ -59,9 +59,9 @@ def described(
     deadline = time.monotonic() + LOADED_WITHIN_S
     found: dict[GroupId, DescribedConsumerGroup | None] = {}
     for group_id in group_ids:
-        asker = RawConsumer(bootstrap, group_id, "")
+        client = RawConsumer(bootstrap, group_id, "")
         while True:
-            group = asker.describe_once()
+            group = client.describe_once()
             is_loading = group.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             # A partition whose load failed says so from then on; before, it may not have begun.
             may_load = group.error_code is ErrorCode.NOT_COORDINATOR
