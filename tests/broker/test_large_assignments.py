@@ -1,4 +1,4 @@
-"""Large assignments of consumer groups: a daemon makes them in its thread, over heartbeats.
+"""Large assignments of consumer groups: a daemon makes them in its thread, over heartbeats."""
 
 import time
 from pathlib import Path
