@@ -12,7 +12,7 @@ KILLS ?= 200
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
-  long-consumer-clients
+  long-consumer-clients long-compare
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -90,6 +90,9 @@ long-crash-images: install-test  ## CRASHES (1000) power failures, what was not 
 
 topic-world: install-test  ## replay a simulated life of topics and logs from its SEED
 	$(BIN)/python -m tests.simulator.topic_world $(SEED)
+
+long-compare: install-test  ## random consumer groups at a real Kafka and here: DRIVER=its script [SEEDS=1-200]
+	$(BIN)/python -m tests.compare.at_random --driver $(DRIVER) --seeds $(or $(SEEDS),1-200)
 
 kafka-world: install-test  ## replay one on a real Kafka's folders from its SEED
 	$(BIN)/python -m tests.simulator.kafka_world $(SEED)

@@ -105,6 +105,8 @@ def test_a_client_cannot_distinguish_us_from_kafka(
 STORED_OTHERWISE = {
     "the_last_of_two_commits_in_one_request_stands": "two commits of one partition in a request: "
     "Kafka writes both of them down, we write the one that stands",
+    "a_consumer_without_topics_joins_before_the_next_assignment": "other members get partitions",
+    "an_unknown_classic_member_joins_an_empty_consumer_group": "Kafka's epochs begin again",
     "an_offset_with_its_own_retention_expires": "the timer that looks for expired offsets may come "
     "between the two commits, at either broker",
 }

@@ -351,3 +351,15 @@ def the_last_consumer_of_a_mixed_group_falls_silent(script: Script) -> None:
     a.beat()
     a.describe()
     a.describe_consumers()
+
+
+@scenario("consumers")
+def an_unknown_classic_member_joins_an_empty_consumer_group(script: Script) -> None:
+    topic = script.subscribed_topic()
+    a, c = script.clients("a", "c")
+    c.consumer_join(topic)
+    c.consumer_leave()
+    a.join(member_id="stranger", protocols=ranged(topic))
+    c.describe_consumers()
+    c.list_groups()
+    c.consumer_join(topic)

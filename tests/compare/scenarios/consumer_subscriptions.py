@@ -177,3 +177,17 @@ def a_topic_may_have_any_name_in_a_subscription(script: Script) -> None:
     a.consumer_join("", "not/a/name", "x" * 300, "..")
     a.consumer_beat(topics=("", "not/a/name"))
     a.describe_consumers()
+
+
+@scenario("consumers")
+def a_consumer_without_topics_joins_before_the_next_assignment(script: Script) -> None:
+    topic = script.subscribed_topic(partitions=2)
+    a, _, c, d = joined(script, topic, "a", "b", "c", "d")
+    a.consumer_leave()
+    e = script.client("e")
+    e.consumer_join()
+    e.describe_consumers()
+    e.consumer_beat()
+    d.consumer_beat(owned={})
+    c.consumer_beat(owned={})
+    e.describe_consumers()
