@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator.consumer.assignors.assignor import Assignment, Assignor, AssignorInput
 from coordinator.consumer.commands import TargetAssignmentComputed, TargetAssignmentFailed
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, GroupInstanceId, MemberId
 from seams.stopwatch import Stopwatch
 
 
@@ -42,7 +42,19 @@ class AssignmentJob(NamedTuple):
             return TargetAssignmentFailed(
                 self.group_id, self.group_epoch, name, reason, self.requested_at_ms
             )
-        targets = {member_id: result.targets.get(member_id, {}) for member_id in self.given.members}
+        given = self.given.members
+        targets = {member_id: result.targets.get(member_id, {}) for member_id in given}
+        instances = {
+            member_id: GroupInstanceId(member.instance_id)
+            for member_id, member in given.items()
+            if member.instance_id is not None
+        }
         return TargetAssignmentComputed(
-            self.group_id, self.group_epoch, name, targets, result.took_ms, self.requested_at_ms
+            self.group_id,
+            self.group_epoch,
+            name,
+            targets,
+            result.took_ms,
+            self.requested_at_ms,
+            instances,
         )

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from coordinator.consumer.assignors.assignor import Assignment
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, GroupInstanceId, MemberId
 from seams.reply_token import ReplyToken
 
 
@@ -63,7 +63,8 @@ class ResolveRegularExpressions(Struct, frozen=True):
 class TargetAssignmentComputed(Struct, frozen=True):
     """An assignor's result for this group epoch; it is dropped if the epoch has passed.
 
-    `targets` has an entry for each member that the assignor was given.
+    `targets` has an entry for each member that the assignor was given, `instances` the instance ids
+    of the static ones.
     """
 
     group_id: GroupId
@@ -72,6 +73,7 @@ class TargetAssignmentComputed(Struct, frozen=True):
     targets: Mapping[MemberId, Assignment]
     took_ms: int
     requested_at_ms: int  # another group may have its id by now, and wait for the same epoch
+    instances: Mapping[MemberId, GroupInstanceId]
 
 
 class TargetAssignmentFailed(Struct, frozen=True):

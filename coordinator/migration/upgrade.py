@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from coordinator.classic.commands import RemoveLapsed
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
-from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed
+from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.commands import ConsumerHeartbeat
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decisions import decide_consumer
@@ -134,7 +134,7 @@ def _converted(
         evolve_consumer_group(converted, event)
     joined = decide_consumer(converted, command, now, context)
     if any(_is_refusal(reply) for reply in joined.replies):
-        return _not_converted(joined)
+        return _not_converted(group, joined, now)
     conversion = GroupConverted(
         group.group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, reason
     )
@@ -147,12 +147,16 @@ def _converted(
     )
 
 
-def _not_converted(joined: Outcome) -> Outcome:
-    """The answer alone: what else the refusal shows is of a group that there will not be."""
-    for event in joined.events:
-        if isinstance(event, TargetAssignmentRefused):
-            raise AssignorFailed(event.reason)
-    return Outcome(replies=joined.replies)
+def _not_converted(group: ClassicGroupView, joined: Outcome, now: Now) -> Outcome:
+    """The answer, and why an assignor failed: the rest is of a group that there will not be."""
+    refused = tuple(
+        ConversionRefused(
+            group.group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, event.reason
+        )
+        for event in joined.events
+        if isinstance(event, TargetAssignmentRefused)
+    )
+    return Outcome(replies=joined.replies, events=refused)
 
 
 def _is_refusal(reply: Reply) -> bool:

@@ -13,6 +13,7 @@ from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsRes
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId
 from seams.now import Now
 from tests.consumer_client import ConsumerClient, partitions_of, until_stable
+from tests.coordinator.migration.conftest import assigned, given_classic_group
 from tests.world import World, kafka_settings
 
 T = TypeVar("T")
@@ -291,6 +292,56 @@ def test_a_result_for_an_older_group_of_the_same_name_is_dropped() -> None:
     runner.run()
     b.beat()
     assert partitions_of(b) == [0, 1, 2, 3]
+
+
+def test_a_result_of_another_past_is_dropped_after_a_restart() -> None:
+    world, runner = offloading()
+    a = ConsumerClient(world, "a")
+    a.join()
+    runner.run()
+    a.beat()
+    world.storing = False
+    world.heartbeat_consumer(member_id="lost")
+    world.storing = True
+    world.crash()
+    world.advance(1)
+    b = ConsumerClient(world, "b")
+    b.join()
+    assert world.consumer_group().computing_epoch == 3  # as that which was lost
+    runner.run()
+    runner.run()
+    until_stable(a, b)
+    assert len(partitions_of(b)) == 2
+    assert partitions_of(a, b) == [0, 1, 2, 3]
+
+
+def test_who_replaces_a_static_member_meanwhile_gets_what_was_meant_for_it() -> None:
+    world, runner = offloading()
+    old, b = ConsumerClient(world, "old", instance_id="i"), ConsumerClient(world, "b")
+    old.join()
+    runner.run()
+    old.beat()
+    b.join()
+    old.leave(for_a_while=True)
+    new = ConsumerClient(world, "new", instance_id="i")
+    new.join()
+    runner.run()
+    group = world.consumer_group()
+    assert (group.epoch, group.assignment_epoch) == (3, 3)
+    assert set(group.targets) == {"b", "new"}
+    until_stable(new, b)
+    assert len(partitions_of(new)) == 2
+    assert partitions_of(new, b) == [0, 1, 2, 3]
+
+
+def test_the_members_of_a_converted_group_get_their_assignment() -> None:
+    world, runner = offloading()
+    given_classic_group(world, assigned(partitions=[0, 1]), assigned(partitions=[2, 3]))
+    ConsumerClient(world, "a").join()
+    assert world.consumer_group().computing_epoch == 2
+    runner.run()
+    assert world.consumer_group().assignment_epoch == 2
+    assert len(world.consumer_group().targets) == 3
 
 
 def test_a_failure_outside_is_tried_again_with_the_next_heartbeat() -> None:

@@ -1,9 +1,10 @@
 """Upgrade: a consumer group heartbeat at a classic group, in each of its states."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed, AssignorInput
 from coordinator.consumer.member import ClassicMetadata, ConsumerMemberState
 from coordinator.events import ConversionRefused, GroupConverted
 from coordinator.group import GroupType
@@ -360,6 +361,34 @@ def test_a_custom_assignor_is_not_upgraded(world: World) -> None:
     given_classic_group(world, assigned(partitions=[0], user_data=b"mine"))
 
     assert refusal(world).startswith("an unsupported custom assignor is in use. Please refer to")
+
+
+class Fails:
+    """An assignor that always refuses."""
+
+    name = "uniform"
+
+    def assign(self, given: AssignorInput) -> Mapping[MemberId, Assignment]:
+        raise AssignorFailed("it is broken")
+
+
+def test_an_assignor_that_fails_refuses_the_join_alone(world: World) -> None:
+    """Also if members have lapsed: the heartbeat is not the first turn of its chain then."""
+    world.assignors["uniform"] = Fails()
+    restarted(world, forgive_slow_member=True)
+    first, second = given_classic_group(
+        world, assigned(partitions=[0, 1]), assigned(partitions=[2, 3])
+    )
+    world.advance(SESSION_TIMEOUT_MS - 1)
+    world.beat("g", first.member_id, 1)
+    world.advance(1)
+    assert second.member_id in world.group().lapsed_member_ids
+    asked = join(world)
+
+    assert asked.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group_type(world) is GroupType.CLASSIC
+    [refused] = world.events_of(ConversionRefused)
+    assert refused.reason == "it is broken"
 
 
 def test_the_state_that_librdkafka_copies_into_assignments_is_no_custom_assignor(
