@@ -222,7 +222,10 @@ class LapseForgiven(Struct, frozen=True):
 
 
 class ConvertedMember(NamedTuple):
-    """A member that used the classic protocol in a consumer group."""
+    """A member that used the classic protocol in a consumer group.
+
+    `held_assignment`: what it owns until it joins again, if that is not its assignment.
+    """
 
     member: MemberIdentity
     session_timeout_ms: int
@@ -230,6 +233,7 @@ class ConvertedMember(NamedTuple):
     protocols: Protocols
     assignment: bytes
     session_deadline_ms: int
+    held_assignment: bytes = b""
 
 
 class ConsumerGroupDowngraded(Struct, frozen=True):

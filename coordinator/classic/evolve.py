@@ -155,6 +155,7 @@ def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:
 
 def _member_rejoined(group: ClassicGroup, event: events.MemberRejoined) -> None:
     member = group.members[event.member.member_id]
+    member.held_assignment = b""
     _forgive(group, member)
     _offer(group, member, event)
     _park_join(group, member, event)
@@ -227,6 +228,7 @@ def _consumer_group_downgraded(group: ClassicGroup, event: events.ConsumerGroupD
             assignment=converted.assignment,
         )
         member.session_deadline_ms = converted.session_deadline_ms
+        member.held_assignment = converted.held_assignment
         group.admit(member)
     group.generation_id = group.newest_generation_id = event.generation_id
     group.protocol_name = event.protocol_name
@@ -265,6 +267,7 @@ def _generation_begun(group: ClassicGroup, event: events.GenerationBegun) -> Non
     for member in group.members.values():
         _unpark_join(group, member)
         member.is_new = False
+        member.held_assignment = b""
         member.session_deadline_ms = event.now_ms + member.session_timeout_ms
     group.pending_sync_ids = set(group.members)
     _move(group, GroupState.COMPLETING_REBALANCE, event.at_ms)

@@ -41,6 +41,8 @@ class ClassicMember:
 
     `client_id`, `client_host`: what Kafka stores and describes. A static member keeps those of its
     first process; `caller_*` name the process that really came last, until a restart.
+    `held_assignment`: of a member that was in a consumer group and has not joined again since, what
+    it owns besides its assignment; not stored.
     """
 
     __slots__ = (
@@ -52,6 +54,7 @@ class ClassicMember:
         "client_host",
         "client_id",
         "group_instance_id",
+        "held_assignment",
         "is_new",
         "join_parked_at_ms",
         "lapsed_at_ms",
@@ -80,6 +83,7 @@ class ClassicMember:
         self.group_instance_id = group_instance_id
         self.client_id = client_id
         self.client_host = client_host
+        self.held_assignment = b""
         self.caller_client_id = client_id
         self.caller_host = client_host
         self.session_timeout_ms = session_timeout_ms

@@ -21,8 +21,9 @@ from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.assignors.java_order import timeline_order
 from coordinator.consumer.context import ConsumerContext
+from coordinator.consumer.decide.remove_members import everything_owned
 from coordinator.consumer.events import ConsumerMemberRemoved, ConsumerRemovalCause
-from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberView
 from coordinator.consumer.member import ConsumerMemberMetadata
 from coordinator.events import ConversionRefused, GroupConverted
 from coordinator.group import GroupType
@@ -50,10 +51,11 @@ _CAUSES: Final = {
 
 
 class StayingMember(NamedTuple):
-    """A member of the classic protocol, and what it is to own."""
+    """A member of the classic protocol, what it is to own, and what it owns."""
 
     metadata: ConsumerMemberMetadata
     target: Assignment
+    owned: Assignment
 
 
 class Conversion(NamedTuple):
@@ -79,7 +81,7 @@ def downgrade_after_removal(
     if reason is not None:
         refused = conversion_refused(group.group_id, reason, now)
         return replace(outcome, events=(*outcome.events, refused))
-    members = [StayingMember(m.metadata, group.target_of(m.member_id)) for m in staying]
+    members = [staying_member(group, member) for member in staying]
     conversion = convert_to_classic(group, members, LAST_MEMBER_GONE, now, context.topics.view)
     begin = BeginRebalance(
         group.group_id,
@@ -93,6 +95,12 @@ def downgrade_after_removal(
         records=(*group.tombstones(), conversion.record),
         then=(begin,),
     )
+
+
+def staying_member(group: ConsumerGroupView, member: ConsumerMemberView) -> StayingMember:
+    """What it is to give back it owns, too."""
+    target = group.target_of(member.member_id)
+    return StayingMember(member.metadata, target, everything_owned(member.current))
 
 
 def reason_against(members: int, settings: GroupSettings) -> str | None:
@@ -153,6 +161,9 @@ def _converted(
     assert metadata.classic is not None
     session_timeout_ms = metadata.classic.session_timeout_ms
     offered = _metadata_for(metadata.classic.protocols, protocol_name)
+    held = b""
+    if member.owned != member.target:
+        held = assignment_bytes(member.owned, offered, topics)
     return ConvertedMember(
         metadata.identity,
         session_timeout_ms,
@@ -160,6 +171,7 @@ def _converted(
         metadata.classic.protocols,
         assignment_bytes(member.target, offered, topics),
         now.mono_ms + session_timeout_ms,
+        held,
     )
 
 

@@ -33,6 +33,7 @@ from coordinator.migration.downgrade import (
     conversion_refused,
     convert_to_classic,
     reason_against,
+    staying_member,
 )
 from coordinator.outcome import Outcome, Reply
 from protocol.consumer_protocol import PROTOCOL_TYPE
@@ -154,11 +155,11 @@ def _staying(
     group: ConsumerGroupView, joining: JoiningMember, replaced: ConsumerMemberView
 ) -> list[StayingMember]:
     staying = [
-        StayingMember(member.metadata, group.target_of(member_id))
+        staying_member(group, member)
         for member_id, member in group.members.items()
         if member_id != replaced.member_id
     ]
-    return [*staying, StayingMember(joining.metadata, group.target_of(replaced.member_id))]
+    return [*staying, StayingMember(joining.metadata, group.target_of(replaced.member_id), {})]
 
 
 def _ended(

@@ -203,6 +203,7 @@ class _ConvertingMember(NamedTuple):
     member: ClassicMemberView
     subscription: ConsumerProtocolSubscription
     assigned: Assignment
+    held: Assignment
     reported: Assignment
 
 
@@ -212,9 +213,11 @@ def _read_member(
     """All protocols of a consumer have one subscription. Maybe none has been selected yet."""
     topics = context.topics.view
     assigned = assigned_topic_ids(member.assignment, group.protocol_name, topics)
+    held = assigned_topic_ids(member.held_assignment, group.protocol_name, topics)
     metadata = member.metadata_for(group.protocol_name) or member.protocols[0][1]
     subscription = read_subscription(metadata)
-    return _ConvertingMember(member, subscription, assigned, owned_topic_ids(subscription, topics))
+    reported = owned_topic_ids(subscription, topics)
+    return _ConvertingMember(member, subscription, assigned, held, reported)
 
 
 def _owned(
@@ -223,13 +226,15 @@ def _owned(
     """What each member owns: its assignment, and what it may not have given back yet.
 
     A cooperative member joins with its partitions, and gives some back when it reads its next
-    assignment, which it then confirms with another join. Kafka differs: it lets other members have
-    these partitions at once, so that a partition may have two readers for a moment. Of a partition
-    that the leader assigned twice, the first member is the owner.
+    assignment, which it then confirms with another join. A member that has not joined since a
+    downgrade reads what it owned before. Kafka differs: it lets other members have these partitions
+    at once, so that a partition may have two readers for a moment. Of a partition that the leader
+    assigned twice, the first member is the owner.
     """
     owned: dict[MemberId, dict[TopicId, dict[int, int]]] = {}
     taken: set[tuple[TopicId, int]] = set()
-    claims = [(found.member.member_id, found.assigned) for found in members]
+    claims = [(found.member.member_id, found.held) for found in members]
+    claims += [(found.member.member_id, found.assigned) for found in members]
     claims += [(found.member.member_id, found.reported) for found in members]
     for member_id, held in claims:
         of_member = owned.setdefault(member_id, {})

@@ -1,0 +1,43 @@
+"""Upgrade soon after a downgrade: what a member reads stays its own until it joins again."""
+
+from coordinator.group import GroupType
+from protocol.names import GroupId
+from tests.classic_client import ClassicClient, numbers
+from tests.consumer_client import ConsumerClient
+from tests.world import World
+
+
+def group_type(world: World) -> GroupType:
+    group = world.coordinator.group(GroupId("g"))
+    assert group is not None
+    return group.group_type
+
+
+def test_a_member_that_has_not_rejoined_since_a_downgrade_keeps_what_it_reads() -> None:
+    world = World()
+    world.given_topics(t=4)
+    classic = ClassicClient(world, "classic")
+    while not classic.owned:
+        world.advance(1_000)
+        classic.step()
+    first = ConsumerClient(world, "first")
+    first.join()
+    world.advance(1_000)
+    first.beat()  # the target of the classic member is smaller now, and it has not heard of that
+    first.leave()
+    assert group_type(world) is GroupType.CLASSIC
+
+    second = ConsumerClient(world, "second")
+    second.join()
+    assert group_type(world) is GroupType.CONSUMER
+    for _ in range(3):
+        world.advance(1_000)
+        second.beat()
+        assert not numbers(second.owned) & numbers(classic.owned)
+
+    for _ in range(4):
+        world.advance(1_000)
+        classic.step()
+        second.beat()
+        assert not numbers(second.owned) & numbers(classic.owned)
+    assert len(numbers(second.owned) | numbers(classic.owned)) == 4
