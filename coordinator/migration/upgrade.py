@@ -9,6 +9,7 @@ Kafka's counterpart: `GroupMetadataManager.validateOnlineUpgrade` and `convertTo
 `ConsumerGroup.fromClassicGroup`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -26,6 +27,8 @@ from coordinator.consumer.events import (
     ConsumerEvent,
     ConsumerSessionExtended,
     ConvertedMember,
+    EpochCause,
+    GroupEpochBumped,
     TargetAssignmentRefused,
 )
 from coordinator.consumer.evolve import evolve_consumer_group
@@ -133,6 +136,18 @@ def _converted(
     for event in happened:
         evolve_consumer_group(converted, event)
     joined = decide_consumer(converted, command, now, context)
+    if _needs_target(group, converted, joined, context):
+        bumped = GroupEpochBumped(
+            group.group_id,
+            now.wall_ms,
+            converted.epoch + 1,
+            converted.metadata_hash,
+            (EpochCause.GROUP_CONVERTED,),
+            (command.request.member_id,),
+        )
+        evolve_consumer_group(converted, bumped)
+        happened = (*happened, bumped)
+        joined = decide_consumer(converted, command, now, context)
     if any(_is_refusal(reply) for reply in joined.replies):
         return _not_converted(group, joined, now)
     conversion = GroupConverted(
@@ -145,6 +160,30 @@ def _converted(
         events=all_events,
         records=(*group.tombstones(), *turn_records(happened), *joined.records),
     )
+
+
+def _needs_target(
+    group: ClassicGroupView, converted: ConsumerGroup, joined: Outcome, context: ConsumerContext
+) -> bool:
+    """Whether nobody would assign what the classic group had not assigned yet.
+
+    The group epoch does not rise if a static member takes its own place. Kafka differs: then these
+    partitions are not read until the epoch rises for another reason.
+    """
+    if not converted.members or any(isinstance(e, GroupEpochBumped) for e in joined.events):
+        return False
+    if group.state is not GroupState.STABLE:
+        return True
+    assigned = defaultdict[TopicId, int](int)
+    for target in converted.targets.values():
+        for topic_id, partitions in target.items():
+            assigned[topic_id] += len(partitions)
+    topics = context.topics.view
+    for name in {n for m in converted.members.values() for n in m.metadata.subscribed_topic_names}:
+        topic_id = topics.topic_id(name)
+        if topic_id is not None and assigned[topic_id] < (topics.partition_count(name) or 0):
+            return True
+    return False
 
 
 def _not_converted(group: ClassicGroupView, joined: Outcome, now: Now) -> Outcome:

@@ -1,4 +1,4 @@
-"""Upgrade soon after a downgrade: what a member reads stays its own until it joins again."""
+"""Upgrade of an unsettled group: after a downgrade, and before the members were assigned."""
 
 from coordinator.group import GroupType
 from protocol.names import GroupId
@@ -41,3 +41,19 @@ def test_a_member_that_has_not_rejoined_since_a_downgrade_keeps_what_it_reads() 
         second.beat()
         assert not numbers(second.owned) & numbers(classic.owned)
     assert len(numbers(second.owned) | numbers(classic.owned)) == 4
+
+
+def test_a_static_member_that_was_not_assigned_yet_is_assigned_by_the_upgrade() -> None:
+    world = World()
+    world.given_topics(t=4)
+    classic = ClassicClient(world, "classic", instance_id="i")
+    world.advance(1_000)
+    asked = classic.join()
+    world.advance(3_000)
+    assert not asked.waits  # the generation has begun, and the leader has not assigned
+
+    consumer = ConsumerClient(world, "consumer", topics=("t",), instance_id="i")
+    consumer.join()
+    assert group_type(world) is GroupType.CONSUMER
+    consumer.beat()
+    assert len(numbers(consumer.owned)) == 4
