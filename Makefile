@@ -120,8 +120,12 @@ sim: install-test  ## replay a simulated world from its seed: SEED=n [STEPS=m]
 consumer-sim: install-test  ## replay a simulated world of consumer groups: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.consumer_run $(SEED) $(STEPS)
 
-long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups
-	CONSUMER_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_consumer_groups.py
+migration-sim: install-test  ## replay a simulated migration from its seed: SEED=n [STEPS=m]
+	$(BIN)/python -m tests.simulator.migration_run $(SEED) $(STEPS)
+
+long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups, and as many migrations
+	CONSUMER_WORLDS=2000 MIGRATION_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) \
+	  tests/simulator/test_consumer_groups.py tests/simulator/test_migration.py
 
 long-consumer-transfer: install-test  ## move consumer groups between a real Kafka and Rollcall, compare what tools print
 	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py \

@@ -180,8 +180,8 @@ def _needs_target(
             assigned[topic_id] += len(partitions)
     topics = context.topics.view
     for name in {n for m in converted.members.values() for n in m.metadata.subscribed_topic_names}:
-        topic_id = topics.topic_id(name)
-        if topic_id is not None and assigned[topic_id] < (topics.partition_count(name) or 0):
+        found = topics.topic_id(name)
+        if found is not None and assigned[found] < (topics.partition_count(name) or 0):
             return True
     return False
 

@@ -9,6 +9,7 @@ gave it back, or is not a member any more.
 from collections import defaultdict
 from typing import Final
 
+from coordinator.classic.group import ClassicGroup
 from coordinator.consumer.events import (
     ConsumerMemberRemoved,
     ConsumerRemovalCause,
@@ -18,6 +19,7 @@ from coordinator.consumer.events import (
 from coordinator.consumer.group import ConsumerGroup
 from coordinator.consumer.member import ConsumerMemberState
 from coordinator.events import AnyEvent, GroupDeleted
+from coordinator.group_types import AnyGroupView
 from protocol.messages import Response
 from protocol.messages.consumer_group_heartbeat import (
     LEAVE_EPOCH,
@@ -26,7 +28,7 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.names import ErrorCode, GroupId, MemberId, TopicId
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, GroupId, MemberId, TopicId, TopicName
 from tests.simulator.consumer_clients import REBALANCE_MS, SESSION_MS, Owned, owned_of
 from tests.simulator.consumer_history_checker import ConsumerHistory
 from tests.simulator.node import Node
@@ -106,19 +108,20 @@ class ConsumerCheckers:
         self.asked: dict[Token, None] = {}  # handled and not yet answered
         self.answered_epochs: dict[GroupId, int] = {}  # the newest that a client heard of
         self.answers_with_assignment = 0
-        self._owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
+        self.owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
         # What was given in each member epoch: an epoch has one target.
         self._given: dict[tuple[GroupId, int], dict[Place, MemberId]] = defaultdict(dict)
         self._successors: dict[MemberId, MemberId] = {}  # of static members
         self._member_epochs: dict[MemberId, int] = {}
-        self._heard_ms: dict[MemberId, int] = {}
-        self._removed_step: dict[MemberId, int] = {}
+        self.heard_ms: dict[MemberId, int] = {}
+        self.removed_step: dict[MemberId, int] = {}
+        self.converted_step: dict[GroupId, int] = {}  # older answers are of the former group
         self._revoking_ms: dict[MemberId, int] = {}
-        self._in_memory: dict[GroupId, int] = {}
+        self.in_memory: dict[GroupId, int] = {}
         self._memory = (0, 0)
         self._history = ConsumerHistory()
         self._history_is_checked = False  # since the last load
-        self._epochs: set[tuple[GroupId, int]] = set()  # all that clients heard of
+        self.epochs: set[tuple[GroupId, int]] = set()  # all that clients heard of
         self._turn = 0
 
     # ------------------------------------------------------------ what is asked
@@ -131,17 +134,18 @@ class ConsumerCheckers:
         if isinstance(request, OffsetCommitRequest):
             for topic in request.topics:
                 for partition in topic.partitions:
-                    key = (request.group_id, _register(topic.topic_id, partition.partition_index))
+                    topic_id = _topic_id(node, topic.topic_id, topic.name)
+                    key = (request.group_id, _register(topic_id, partition.partition_index))
                     self.registers.begin(key, partition.committed_offset, node.sim.steps)
             token.claim_holds = self._may_commit(node, request)
         elif isinstance(request, ConsumerGroupHeartbeatRequest):
             token.claim_holds = self._is_member(node, request)
             if token.claim_holds and request.topic_partitions is not None:
                 owned = owned_of(request.topic_partitions)
-                self._owners[request.group_id].confirm(request.member_id, owned)
+                self.owners[request.group_id].confirm(request.member_id, owned)
             elif token.claim_holds and request.member_epoch == LEAVE_STATIC_EPOCH:
                 # It has closed: what it was to give back is free, the rest stays its own.
-                self._owners[request.group_id].confirm(request.member_id, frozenset())
+                self.owners[request.group_id].confirm(request.member_id, frozenset())
 
     def _group(self, node: Node, group_id: GroupId) -> ConsumerGroup | None:
         group = node.coordinator.group(group_id)
@@ -173,7 +177,10 @@ class ConsumerCheckers:
         owned = (current.assigned, current.pending_revocation)
         return epoch < current.member_epoch and all(
             any(
-                epoch >= part.get(topic.topic_id, {}).get(partition.partition_index, 1 << 31)
+                epoch
+                >= part.get(_topic_id(node, topic.topic_id, topic.name), {}).get(
+                    partition.partition_index, 1 << 31
+                )
                 for part in owned
             )
             for topic in request.topics
@@ -184,8 +191,8 @@ class ConsumerCheckers:
 
     def replied(self, node: Node, token: Token, response: Response) -> None:
         token.answers += 1
-        self._demand(token.answers == 1, f"answered twice: {token.request}")
-        self._demand(token.incarnation == node.incarnation, "answered by another process")
+        self.demand(token.answers == 1, f"answered twice: {token.request}")
+        self.demand(token.incarnation == node.incarnation, "answered by another process")
         del self.asked[token]
         match response:
             case ConsumerGroupHeartbeatResponse() if response.error_code is ErrorCode.NONE:
@@ -199,40 +206,49 @@ class ConsumerCheckers:
         request = token.request
         assert isinstance(request, ConsumerGroupHeartbeatRequest)
         group_id, member_id = request.group_id, request.member_id
-        self._demand(token.claim_holds, f"a claim that does not hold was accepted: {request}")
+        self.demand(token.claim_holds, f"a claim that does not hold was accepted: {request}")
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._member_epochs.pop(member_id, None)
             return
-        self._heard_ms[member_id] = max(self._heard_ms.get(member_id, 0), token.handled_ms)
+        self.heard_ms[member_id] = max(self.heard_ms.get(member_id, 0), token.handled_ms)
         epoch = response.member_epoch
         before = self._member_epochs.get(member_id, 0) if request.member_epoch else 0
-        self._demand(epoch >= before, f"{member_id} falls from epoch {before} to {epoch}")
+        self.demand(epoch >= before, f"{member_id} falls from epoch {before} to {epoch}")
         self._member_epochs[member_id] = epoch
-        self.answered_epochs[group_id] = max(self.answered_epochs.get(group_id, 0), epoch)
-        self._epochs.add((group_id, epoch))
+        self.hear_of_epoch(token, group_id, epoch)
+        self.epochs.add((group_id, epoch))
         if response.assignment is None:
             return
         self.answers_with_assignment += 1
-        if token.handled_step < self._removed_step.get(member_id, 0):
+        if token.handled_step < self.removed_step.get(member_id, 0):
             return  # the answer is older than the end of its member
         assigned = owned_of(response.assignment.topic_partitions)
         owned = request.topic_partitions
         said = None if owned is None else owned_of(owned)
-        holder = self._owners[group_id].give(member_id, assigned, said)
-        self._demand(holder is None, f"{member_id} is given what {holder} still has: {assigned}")
+        holder = self.owners[group_id].give(member_id, assigned, said)
+        self.demand(holder is None, f"{member_id} is given what {holder} still has: {assigned}")
+
+    def hear_of_epoch(self, token: Token, group_id: GroupId, epoch: int) -> None:
+        if token.handled_step >= self.converted_step.get(group_id, 0):
+            before = self.answered_epochs.get(group_id, 0)
+            self.answered_epochs[group_id] = max(before, epoch)
 
     def _commit_answered(self, node: Node, token: Token, response: OffsetCommitResponse) -> None:
         request = token.request
         assert isinstance(request, OffsetCommitRequest)
         answers = {
-            (topic.topic_id, partition.partition_index): partition.error_code
+            (
+                _topic_id(node, topic.topic_id, topic.name),
+                partition.partition_index,
+            ): partition.error_code
             for topic in response.topics
             for partition in topic.partitions
         }
         is_taken = False
         for topic in request.topics:
             for partition in topic.partitions:
-                place = (topic.topic_id, partition.partition_index)
+                topic_id = _topic_id(node, topic.topic_id, topic.name)
+                place = (topic_id, partition.partition_index)
                 key = (request.group_id, _register(*place))
                 error_code = answers[place]
                 if error_code is ErrorCode.NONE:
@@ -242,7 +258,7 @@ class ConsumerCheckers:
                 elif error_code in REFUSED_FOR_GOOD:
                     self.registers.refuse(key, partition.committed_offset)
         if is_taken:
-            self._demand(token.claim_holds, f"a commit without a right to it: {request}")
+            self.demand(token.claim_holds, f"a commit without a right to it: {request}")
 
     # ------------------------------------------------------------ what happens
 
@@ -252,14 +268,15 @@ class ConsumerCheckers:
             case CurrentAssignmentUpdated():
                 self._current_updated(event, now_ms)
             case ConsumerMemberRemoved():
-                self._removed_step[event.member.member_id] = node.sim.steps
+                self.removed_step[event.member.member_id] = node.sim.steps
                 self._removed(event, now_ms)
             case ConsumerStaticMemberReplaced():
                 old_id, new_id = event.old_member_id, event.member.member_id
-                self._owners[event.group_id].pass_on(old_id, new_id)
-                self._heard_ms[new_id] = now_ms
+                self.removed_step[old_id] = node.sim.steps
+                self.owners[event.group_id].pass_on(old_id, new_id)
+                self.heard_ms[new_id] = now_ms
             case GroupDeleted():
-                self._owners.pop(event.group_id, None)
+                self.owners.pop(event.group_id, None)
             case _:
                 return
 
@@ -273,16 +290,16 @@ class ConsumerCheckers:
     def _removed(self, event: ConsumerMemberRemoved, now_ms: int) -> None:
         """Nobody is removed before the time that it was promised."""
         member_id = event.member.member_id
-        self._owners[event.group_id].drop(member_id)
+        self.owners[event.group_id].drop(member_id)
         match event.cause:
             case ConsumerRemovalCause.SESSION_EXPIRED:
-                silent_ms = now_ms - self._heard_ms.get(member_id, 0)
-                self._demand(
+                silent_ms = now_ms - self.heard_ms.get(member_id, 0)
+                self.demand(
                     silent_ms >= SESSION_MS, f"{member_id} was removed after {silent_ms} ms"
                 )
             case ConsumerRemovalCause.REBALANCE_TIMED_OUT:
                 waited_ms = now_ms - self._revoking_ms.get(member_id, 0)
-                self._demand(
+                self.demand(
                     waited_ms >= REBALANCE_MS,
                     f"waited only {waited_ms} ms for the partitions of {member_id}",
                 )
@@ -302,7 +319,7 @@ class ConsumerCheckers:
             return
         if node.memory != self._memory:
             self._memory = node.memory
-            self._in_memory.clear()
+            self.in_memory.clear()
             self._history_is_checked = False
             self._revoking_ms.clear()  # a load begins the wait again
             self.asked = {t: None for t in self.asked if t.incarnation == node.incarnation}
@@ -310,49 +327,54 @@ class ConsumerCheckers:
             return
         if not self._history_is_checked and not node.journal_failed:
             self._history_is_checked = True
-            self._history.check(node, self._epochs)
+            self._history.check(node, self.epochs)
         groups = list(node.coordinator.groups())
         if not groups:
             return
         self._turn += 1
-        self._check_group(groups[self._turn % len(groups)])
+        self._check_group(node, groups[self._turn % len(groups)])
         if self._turn % 8 == 0:
             for purgatory in node.coordinator.purgatories():
                 purgatory.check()
 
     def check_all(self, node: Node) -> None:
-        self._history.check(node, self._epochs)
+        self._history.check(node, self.epochs)
         self._history.check_ended()
         for group in node.coordinator.groups():
-            self._check_group(group)
+            self._check_group(node, group)
         for purgatory in node.coordinator.purgatories():
             purgatory.check()
         found = {
-            (group.group_id, _register(offset.topic_id, partition)): offset.committed_offset
+            (group.group_id, _register(node.topics.id_of(name), partition)): offset.committed_offset
             for group in node.coordinator.groups()
-            for partitions in group.offsets.values()
+            for name, partitions in group.offsets.items()
             for partition, offset in partitions.items()
         }
         for key, register in self.registers.items():
             register.judge(found.get(key, NOTHING_COMMITTED))
 
-    def _check_group(self, group: object) -> None:
-        if not isinstance(group, ConsumerGroup):
-            return
+    def _check_group(self, node: Node, group: AnyGroupView) -> None:
+        assert isinstance(group, ConsumerGroup | ClassicGroup)
         group.check()
         assert not group.lock.held
         group_id = group.group_id
-        before = self._in_memory.get(group_id, self.answered_epochs.get(group_id, 0))
-        self._demand(group.epoch >= before, f"epoch {group.epoch} of {group_id} follows {before}")
-        self._in_memory[group_id] = group.epoch
-        for topic in group.offsets.values():
+        epoch = group.epoch if isinstance(group, ConsumerGroup) else group.generation_id
+        before = self.in_memory.get(group_id, self.answered_epochs.get(group_id, 0))
+        self.demand(epoch >= before, f"epoch {epoch} of {group_id} follows {before}")
+        self.in_memory[group_id] = epoch
+        for name, topic in group.offsets.items():
             for partition, found in topic.items():
-                key = (group_id, _register(found.topic_id, partition))
+                key = (group_id, _register(node.topics.id_of(name), partition))
                 self.registers.judge(key, found.committed_offset)
 
-    def _demand(self, holds: bool, otherwise: str) -> None:
+    def demand(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise Broken(otherwise)
+
+
+def _topic_id(node: Node, topic_id: TopicId, name: TopicName) -> TopicId:
+    """Of a topic that a commit names by one or the other."""
+    return topic_id if topic_id != ZERO_TOPIC_ID else node.topics.id_of(name)
 
 
 def _register(topic_id: TopicId, partition: int) -> int:

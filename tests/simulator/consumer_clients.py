@@ -286,7 +286,7 @@ class Consumer(Client):
                 self.sim.log_event(f"{self.name} vanishes")
                 self.vanish()
             case 1:
-                self._leave()
+                self.leave()
             case 2:
                 self._choose_subscription()
                 self._is_full = True
@@ -311,7 +311,7 @@ class Consumer(Client):
         else:
             self.heartbeat()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         is_for_a_while = self.instance_id is not None and self.sim.happens(0.7)
         epoch = LEAVE_STATIC_EPOCH if is_for_a_while else LEAVE_EPOCH
         self.sim.log_event(f"{self.name} leaves with {epoch}")

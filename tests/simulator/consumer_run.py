@@ -7,6 +7,7 @@ A seed that failed once belongs into consumer_seeds.txt, after the fix.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.consumer.group import ConsumerGroup
@@ -23,6 +24,7 @@ from tests.simulator.consumer_clients import (
     Consumer,
 )
 from tests.simulator.faults import Operator, draw_weather
+from tests.simulator.migration_clients import ClassicConsumer
 from tests.simulator.network import Network
 from tests.simulator.sim import Broken, Sim
 from tests.world import Topics
@@ -34,6 +36,8 @@ HEALED_WITHIN_MS: Final = 90_000
 UNANSWERED_MS: Final = 20_000
 REMEMBERED_MEMBERS: Final = 200
 PARTITIONS_MAX: Final = 12
+AnyConsumer = Consumer | ClassicConsumer
+
 GROUPS: Final = tuple(GroupId(name) for name in ("red", "green"))
 
 
@@ -43,7 +47,7 @@ class ConsumerRun:
     def __init__(self, seed: int) -> None:
         self.sim = Sim(seed)
         self.network = Network(self.sim)
-        self.checkers = ConsumerCheckers()
+        self.checkers = self._new_checkers()
         self.topics = Topics()
         self.topics.counts = {ORDERS: 6, CLICKS: 3}
         self.operator = Operator(
@@ -51,10 +55,13 @@ class ConsumerRun:
         )
         self.commits = Commits()
         self.mischief = self.sim.dice.choice((0.0, 0.05, 0.15, 0.3))
-        self.consumers: list[Consumer] = []
+        self.consumers: list[AnyConsumer] = []
         self._names = 0
         self._calm_since: int | None = None
         self.sim.check = lambda: self.checkers.check_step(self.operator.node)
+
+    def _new_checkers(self) -> ConsumerCheckers:
+        return ConsumerCheckers()
 
     def _settings(self) -> GroupSettings:
         dice = self.sim.dice
@@ -84,7 +91,7 @@ class ConsumerRun:
         self.sim.run(steps=steps)
 
     def _add_consumer(
-        self, group_id: GroupId, *, is_static: bool = False, former: Consumer | None = None
+        self, group_id: GroupId, *, is_static: bool = False, former: AnyConsumer | None = None
     ) -> None:
         """A new process, perhaps in the place of a static one."""
         self._names += 1
@@ -92,7 +99,17 @@ class ConsumerRun:
         instance_id = GroupInstanceId(f"i{name}") if is_static else None
         if former is not None:
             instance_id = former.instance_id
-        consumer = Consumer(
+        consumer = self._new_consumer(name, group_id, instance_id)
+        self.consumers.append(consumer)
+        self.sim.after(self.sim.around(200), consumer.begin)
+        if len(self.consumers) > REMEMBERED_MEMBERS:
+            gone = [c for c in self.consumers if c.gone]
+            self.consumers = [c for c in self.consumers if not c.gone] + gone[-20:]
+
+    def _new_consumer(
+        self, name: str, group_id: GroupId, instance_id: GroupInstanceId | None
+    ) -> AnyConsumer:
+        return Consumer(
             self.sim,
             self.network,
             name,
@@ -102,11 +119,6 @@ class ConsumerRun:
             topics=self.topics,
             mischief=self.mischief,
         )
-        self.consumers.append(consumer)
-        self.sim.after(self.sim.around(200), consumer.begin)
-        if len(self.consumers) > REMEMBERED_MEMBERS:
-            gone = [c for c in self.consumers if c.gone]
-            self.consumers = [c for c in self.consumers if not c.gone] + gone[-20:]
 
     def _population(self) -> None:
         """Processes are started: in the place of one that went, or beside those that are."""
@@ -210,7 +222,7 @@ class ConsumerRun:
                 return f"{consumer.name} is not reconciled in {group_id}"
         return self._wrongly_owned(group_id, alive)
 
-    def _wrongly_owned(self, group_id: GroupId, alive: list[Consumer]) -> str | None:
+    def _wrongly_owned(self, group_id: GroupId, alive: list[AnyConsumer]) -> str | None:
         """Every partition of a topic that somebody subscribes to has one owner, a subscriber."""
         owned = sorted(place for consumer in alive for place in consumer.owned)
         names = {name for consumer in alive for name in consumer.subscribes_to}
@@ -241,13 +253,15 @@ def simulate_consumers(seed: int, steps: int = STEPS) -> ConsumerRun:
     return run
 
 
-def main() -> int:
+def run_seeds(simulate: Callable[[int, int], ConsumerRun], steps: int) -> int:
+    """The command line of this module, and of others with such a function."""
     first, _, last = sys.argv[1].partition("-")
-    steps = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2] else STEPS
+    if len(sys.argv) > 2 and sys.argv[2]:
+        steps = int(sys.argv[2])
     total = 0
     for seed in range(int(first), int(last or first) + 1):
         try:
-            total += simulate_consumers(seed, steps).sim.steps
+            total += simulate(seed, steps).sim.steps
         except (Exception, Broken):
             print(f"seed {seed} fails")
             raise
@@ -256,4 +270,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds(simulate_consumers, STEPS))

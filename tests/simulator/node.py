@@ -147,6 +147,7 @@ class Node:
         self.coordinator = GroupCoordinator(
             self.settings,
             new_member_id=self._new_member_id,
+            new_consumer_member_id=partial(self._new_member_id, "consumer"),
             topics=self.topics,
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._sockets.reply,
@@ -370,9 +371,13 @@ class Node:
     # ------------------------------------------------------------ faults
 
     def freeze(self, for_ms: int) -> None:
-        """SIGSTOP: afterwards what came meanwhile is read before any deadline is looked at."""
-        self.sim.log_event(f"the node stands still for {for_ms} ms")
-        self._frozen_until_ms = max(self._frozen_until_ms, self.sim.now_ms + for_ms)
+        """SIGSTOP: afterwards what came meanwhile is read before any deadline is looked at.
+
+        A second one on top would let what comes after it pass by what is held up already.
+        """
+        if self.sim.now_ms >= self._frozen_until_ms:
+            self.sim.log_event(f"the node stands still for {for_ms} ms")
+            self._frozen_until_ms = self.sim.now_ms + for_ms
 
     def die(self) -> None:
         self.alive = False
