@@ -1,4 +1,4 @@
-"""Consumer of the consumer group protocol (KIP-848) in the group `invoices`: NAME is its argument.
+"""Consumer protocol example: a member of the group `invoices`, named by its argument.
 
 Prints which partitions it gets and gives back. The coordinator assigns them.
 """
