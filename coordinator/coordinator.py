@@ -290,7 +290,7 @@ class GroupCoordinator:
         refusal = validate_heartbeat(request, token.api_version, context.assignors)
         if refusal is not None:
             self._reply(token, refuse_heartbeat(refusal.error_code, refusal.text))
-        elif is_unwritable_heartbeat(request, token):
+        elif is_unwritable_heartbeat(request, token, self._settings.max_batch_bytes):
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             self._serve(request, token, now, Shard.consumer_group_heartbeat)

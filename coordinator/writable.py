@@ -19,6 +19,9 @@ from seams.reply_token import ReplyToken
 MEMBER_ID_SUFFIX_BYTES: Final = 37
 """What a new member id has behind the client's name: a hyphen, and a UUID in its 36 characters."""
 
+_NAME_LENGTH_BYTES_MAX: Final = 3
+"""Before each name in a list of them: its length, in seven bits of each byte."""
+
 
 def is_unwritable_join(request: JoinGroupRequest, token: ReplyToken) -> bool:
     """Would a group with this member be one that no record can hold?"""
@@ -35,11 +38,13 @@ def is_unwritable_join(request: JoinGroupRequest, token: ReplyToken) -> bool:
     return not all(fits_string(protocol.name) for protocol in request.protocols)
 
 
-def is_unwritable_heartbeat(request: ConsumerGroupHeartbeatRequest, token: ReplyToken) -> bool:
+def is_unwritable_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, token: ReplyToken, batch_bytes_max: int
+) -> bool:
     """Would a consumer group with this member be one that no record can hold?
 
     Strings of flexible records may be longer than those of others; answers and offsets that name
-    the member and the group may not.
+    the member and the group may not. All names that it subscribes to are in one record.
     """
     named = [request.group_id, request.member_id, token.client_id]
     optional = (
@@ -49,8 +54,10 @@ def is_unwritable_heartbeat(request: ConsumerGroupHeartbeatRequest, token: Reply
         request.server_assignor,
     )
     named += [text for text in optional if text is not None]
-    named += request.subscribed_topic_names or ()
-    return not all(map(fits_string, named))
+    names = set(request.subscribed_topic_names or ())
+    if not all(map(fits_string, (*named, *names))):
+        return True
+    return sum(len(name.encode()) + _NAME_LENGTH_BYTES_MAX for name in names) > batch_bytes_max
 
 
 def _fits_as_member_id(name: str) -> bool:

@@ -29,7 +29,7 @@ from coordinator.events import ConversionRefused, GroupConverted
 from coordinator.group import GroupType
 from coordinator.migration.embedded_protocol import assignment_bytes
 from coordinator.outcome import Outcome
-from coordinator.records import StoredMember, group_metadata_record
+from coordinator.records import StoredMember, batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GenerationId, GroupId
@@ -39,6 +39,7 @@ from storage.api import Record
 
 LAST_MEMBER_GONE: Final = "the last member that used the consumer protocol is gone"
 POLICY: Final = "the online downgrade is disabled"
+RECORD_TOO_LARGE: Final = "its members do not fit into the record of a classic group"
 TOO_LARGE: Final = "its group size is greater than classic group max size"
 
 _CAUSES: Final = {
@@ -83,6 +84,9 @@ def downgrade_after_removal(
         return replace(outcome, events=(*outcome.events, refused))
     members = [staying_member(group, member) for member in staying]
     conversion = convert_to_classic(group, members, LAST_MEMBER_GONE, now, context.topics.view)
+    if is_unwritable(conversion, context.settings):
+        refused = conversion_refused(group.group_id, RECORD_TOO_LARGE, now)
+        return replace(outcome, events=(*outcome.events, refused))
     begin = BeginRebalance(
         group.group_id,
         _CAUSES[removed[0].cause],
@@ -108,6 +112,11 @@ def reason_against(members: int, settings: GroupSettings) -> str | None:
     if not settings.group_consumer_migration_policy.is_downgrade_enabled:
         return POLICY
     return TOO_LARGE if members > settings.group_max_size else None
+
+
+def is_unwritable(conversion: Conversion, settings: GroupSettings) -> bool:
+    """Whether the record of the classic group, which has all members, fits into no batch."""
+    return batch_bytes_at_most((conversion.record,)) > settings.max_batch_bytes
 
 
 def conversion_refused(group_id: GroupId, reason: str, now: Now) -> ConversionRefused:

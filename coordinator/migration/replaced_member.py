@@ -29,9 +29,11 @@ from coordinator.consumer.records import group_tombstones, turn_records
 from coordinator.consumer.resolved import ResolvedRegularExpression
 from coordinator.events import ConversionRefused
 from coordinator.migration.downgrade import (
+    RECORD_TOO_LARGE,
     StayingMember,
     conversion_refused,
     convert_to_classic,
+    is_unwritable,
     reason_against,
     staying_member,
 )
@@ -105,6 +107,8 @@ def downgrade_by_join(
     conversion = convert_to_classic(
         group, _staying(group, joining, replaced), LAST_MEMBER_REPLACED, now, context.topics.view
     )
+    if is_unwritable(conversion, context.settings):
+        return conversion_refused(group.group_id, RECORD_TOO_LARGE, now)
     ended = _ended(group, joining, replaced)
     facts = (event for event in happened if isinstance(event, ConsumerStaticMemberReplaced))
     return Outcome(

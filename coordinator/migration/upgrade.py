@@ -66,6 +66,7 @@ _MEMBER_JOINED: Final = "a member joins with the consumer protocol"
 _POLICY: Final = "online upgrade is disabled"
 _NO_CONSUMERS: Final = "the group does not use the consumer embedded protocol"
 _TOO_LARGE: Final = "the group size exceeds the consumer group maximum size"
+_TOO_MUCH_METADATA: Final = "the protocols of a member do not fit into a record"
 _MALFORMED: Final = "the embedded consumer protocol is malformed"
 _CUSTOM_ASSIGNOR: Final = (
     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
@@ -104,7 +105,14 @@ def _reason_against(group: ClassicGroupView, context: ConsumerContext) -> str | 
         return _NO_CONSUMERS
     if len(group.members) > settings.group_consumer_max_size:
         return _TOO_LARGE
+    if any(_protocol_bytes(member) > settings.max_batch_bytes for member in group.members.values()):
+        return _TOO_MUCH_METADATA
     return None
+
+
+def _protocol_bytes(member: ClassicMemberView) -> int:
+    """Its record has all of its protocols; that of a classic group has the selected one."""
+    return sum(len(metadata) for _, metadata in member.protocols)
 
 
 def _refused(group: ClassicGroupView, command: ConsumerHeartbeat, reason: str, now: Now) -> Outcome:

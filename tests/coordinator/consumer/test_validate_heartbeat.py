@@ -107,6 +107,16 @@ def test_what_no_record_could_hold_is_refused() -> None:
     assert not world.has_group()
 
 
+def test_names_that_no_batch_could_hold_are_refused() -> None:
+    """The journal would refuse the batch, which ends the shard."""
+    world = World()
+    names = [f"{number:06}{'x' * 30_000}" for number in range(300)]
+    asked = world.heartbeat_consumer("g", "a", topics=names)
+    assert asked.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not world.has_group()
+    assert world.heartbeat_consumer("g", "a", topics=names[:30]).error is ErrorCode.NONE
+
+
 def test_a_text_that_repeats_a_long_name_is_cut() -> None:
     name = "x" * 32_767
     answer = World().heartbeat_consumer("g", name, 3).beaten

@@ -204,6 +204,7 @@ def test_a_static_consumer_that_leaves_for_a_while_is_still_a_member(world: Worl
             "the online downgrade is disabled",
         ),
         ({"group_max_size": 1}, "its group size is greater than classic group max size"),
+        ({"max_batch_bytes": 200}, "its members do not fit into the record of a classic group"),
     ],
 )
 def test_the_policy_and_the_size_have_to_allow_it(
@@ -326,14 +327,26 @@ def test_the_records_of_the_replacement_end_with_the_group_record(world: World) 
     assert world.group().members.keys() == {member_id}
 
 
-def test_the_policy_has_to_allow_it_for_a_replacement_too(world: World) -> None:
-    configured(world, group_consumer_migration_policy=MigrationPolicy.UPGRADE)
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (
+            {"group_consumer_migration_policy": MigrationPolicy.UPGRADE},
+            "the online downgrade is disabled",
+        ),
+        ({"max_batch_bytes": 100}, "its members do not fit into the record of a classic group"),
+    ],
+)
+def test_both_have_to_allow_it_for_a_replacement_too(
+    world: World, settings: dict[str, object], reason: str
+) -> None:
+    configured(world, **settings)
     consumer = ConsumerClient(world, "c", instance_id="i")
     consumer.join()
     member_id = given_replaced(world)
 
     [refused] = world.events_of(ConversionRefused)
-    assert refused.reason == "the online downgrade is disabled"
+    assert refused.reason == reason
     group = world.consumer_group()
     assert group.members.keys() == {member_id}
     assert group.members[member_id].metadata.classic is not None  # type: ignore[index]

@@ -363,6 +363,19 @@ def test_a_custom_assignor_is_not_upgraded(world: World) -> None:
     assert refusal(world).startswith("an unsupported custom assignor is in use. Please refer to")
 
 
+def test_metadata_that_no_record_could_hold_is_not_upgraded(world: World) -> None:
+    """The record of a classic group has one protocol of a member, that of its own has all."""
+    restarted(world, max_batch_bytes=1_000)
+    given_classic_group(world, assigned(partitions=[0]), assigned(partitions=[1]))
+    offered = tuple((name, subscribed("t", "x" * 390)) for name in ("range", "b", "c"))
+    world.join(version=3, protocols=offered)
+
+    answer = join(world).beaten
+    assert answer.error_code is ErrorCode.GROUP_ID_NOT_FOUND
+    [refused] = world.events_of(ConversionRefused)
+    assert refused.reason == "the protocols of a member do not fit into a record"
+
+
 class Fails:
     """An assignor that always refuses."""
 
