@@ -74,6 +74,7 @@ class ConsumerRun:
             group_consumer_heartbeat_interval_ms=HEARTBEAT_MS,
             group_consumer_min_heartbeat_interval_ms=HEARTBEAT_MS,
             group_consumer_assignment_interval_ms=dice.choice((0, 1_000)),
+            assignor_inline_max=dice.choice((0, 1_000_000)),
             group_consumer_assignors=dice.choice((("uniform", "range"), ("range",))),
         )
 

@@ -8,9 +8,9 @@ Between any two of these the process may be killed, and a disk with `cut_power_a
 the middle of one. `start` is what a daemon does at start.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from broker.background.snapshot_job import SnapshotAbandoned, take_snapshot
@@ -18,6 +18,7 @@ from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
 from broker.partitions.loading import Tail
 from broker.partitions.offsets_logs import OffsetsLogs
+from coordinator.consumer.assignors.assignor import AssignorFailed
 from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
@@ -36,6 +37,8 @@ from tests.simulator.network import Connection, Network
 from tests.simulator.sim import Sim
 from tests.simulator.sockets import Socket, Sockets, Token
 from tests.world import Topics
+
+T = TypeVar("T")
 
 FOLDER: Final = "/data"
 TOPIC_ID: Final = UUID(int=77)
@@ -65,6 +68,27 @@ def _fail_on_fault(event: ShellEvent) -> None:
     """A journal that has failed takes no history; whatever else is told here is our mistake."""
     if isinstance(event, PartFailed):
         raise event.error
+
+
+class LateAssignments:
+    """Makes target assignments outside of turns: soon, late, or never if the process ends."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | Exception, Now], None]) -> None:
+        sim = self._node.sim
+        delay_ms = sim.around(50) if sim.happens(0.9) else sim.between(100, 5_000)
+        failure = AssignorFailed("the assignor failed") if sim.happens(0.05) else None
+        self._node.later(delay_ms, partial(self._run, work, done, failure))
+
+    def _run(
+        self,
+        work: Callable[[], T],
+        done: Callable[[T | Exception, Now], None],
+        failure: Exception | None,
+    ) -> None:
+        done(work() if failure is None else failure, self._node.now)
 
 
 class Watcher(Protocol):
@@ -153,6 +177,7 @@ class Node:
             reply=self._sockets.reply,
             observe=partial(self.watcher.happened, self),
             history_sink=self.history,
+            assignment_runner=LateAssignments(self),
             assignors=assignors_of(self.settings.group_consumer_assignors),
         )
         for partition in range(self.settings.offsets_topic_num_partitions):

@@ -15,9 +15,19 @@ from msgspec.structs import replace
 from coordinator import shard
 from coordinator.consumer import apply, decisions, records
 from coordinator.consumer import group as group_module
-from coordinator.consumer.commands import ExpireConsumerSession, ExpireRebalanceTimeout
+from coordinator.consumer.commands import (
+    ExpireConsumerSession,
+    ExpireRebalanceTimeout,
+    TargetAssignmentComputed,
+)
 from coordinator.consumer.context import ConsumerContext
-from coordinator.consumer.decide import advance, expire_member, find_member, leave_group
+from coordinator.consumer.decide import (
+    advance,
+    expire_member,
+    find_member,
+    leave_group,
+    target_computed,
+)
 from coordinator.consumer.decide.find_member import FoundMember
 from coordinator.consumer.decide.reconcile import Goal, reconcile_member
 from coordinator.consumer.events import (
@@ -225,6 +235,21 @@ def the_group_epoch_of_a_restart_is_too_low(patch: Patch) -> None:
     patch.setattr(records, "group_epoch_record", record)
 
 
+def a_stale_target_assignment_is_applied(patch: Patch) -> None:
+    """What an assignor made for an older group epoch counts as the target of the present one."""
+    patch.setattr(target_computed, "_waits_for", lambda _group, _command: True)
+    decide = target_computed.decide_target_computed
+
+    def apply_stale(
+        group: ConsumerGroupView | None, command: TargetAssignmentComputed, now: Now
+    ) -> Outcome:
+        if group is not None:
+            command = replace(command, group_epoch=group.epoch)
+        return decide(group, command, now)
+
+    patch.setattr(decisions, "decide_target_computed", apply_stale)
+
+
 def an_epoch_is_left_out_of_the_history(patch: Patch) -> None:
     """A group epoch that a topic caused is stored, and not told."""
     bumped = ConsumerTurnRecorder._epoch_bumped
@@ -279,6 +304,7 @@ def the_history_names_another_member_than_the_removed(patch: Patch) -> None:
         new_partitions_are_not_noticed,
         any_member_may_commit,
         the_group_epoch_of_a_restart_is_too_low,
+        a_stale_target_assignment_is_applied,
         an_epoch_is_left_out_of_the_history,
         a_rebalance_has_no_end_in_the_history,
         the_history_names_another_member_than_the_removed,
