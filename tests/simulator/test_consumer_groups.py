@@ -54,7 +54,7 @@ from tests.simulator.consumer_run import STEPS, simulate_consumers
 from tests.simulator.node import Node
 from tests.simulator.sim import Broken
 
-WORLDS = int(os.environ.get("CONSUMER_WORLDS", "25"))
+WORLDS = int(os.environ.get("CONSUMER_WORLDS", "15"))
 BUG_SEEDS = range(30)
 
 Patch = pytest.MonkeyPatch

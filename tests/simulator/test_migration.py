@@ -21,7 +21,7 @@ from protocol.names import GenerationId, GroupId
 from tests.simulator.migration_run import STEPS, simulate_migration
 from tests.simulator.sim import Broken
 
-WORLDS = int(os.environ.get("MIGRATION_WORLDS", "15"))
+WORLDS = int(os.environ.get("MIGRATION_WORLDS", "8"))
 BUG_SEEDS = range(30)
 
 Patch = pytest.MonkeyPatch
