@@ -58,6 +58,7 @@ class _Scan:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
+        self._last_name_end = pattern.rfind(":]")  # of a named class
         self._at = 0
         self._out: list[str] = []
         self._names: set[str] = set()
@@ -130,7 +131,7 @@ class _Scan:
                 self._escaped_literal()
             elif self._pattern.startswith("[:]", self._at):
                 self._refusal = BAD_CLASS  # a named class without a name
-            elif self._pattern.startswith("[:", self._at) and ":]" in self._pattern[self._at + 2 :]:
+            elif self._pattern.startswith("[:", self._at) and self._at + 2 <= self._last_name_end:
                 self._take_past(":]", self._at + 2)
             elif self._pattern.startswith("]", self._at):
                 self._take(1)

@@ -15,6 +15,7 @@ from coordinator.consumer import regular_expressions
 from coordinator.consumer.regular_expressions import (
     REGEX_MEMORY_MAX_BYTES,
     TOGETHER_MAX,
+    UNICODE_CLASSES_MAX,
     check_regex,
     resolve,
 )
@@ -147,11 +148,19 @@ def test_the_longest_expressions_are_matched(pattern: str) -> None:
     assert resolve([pattern], [name]) == {pattern: {name}}
 
 
-@pytest.mark.parametrize("pattern", [r"\pL?" * 2_000, r"[^\pL]" * 1_500, "(?:a{1000}b?)" * 2_500])
+@pytest.mark.parametrize("pattern", [r"\pL{1000}", r"[^\pL]{1000}", "(?:a{1000}b?)" * 2_500])
 def test_memory_is_limited(pattern: str) -> None:
     refused = check_regex(pattern)
     assert refused is not None
     assert refused.endswith(f": {TOO_LARGE}.")
+
+
+def test_unicode_classes_are_limited() -> None:
+    """To parse as many as fit into a string takes RE2 two seconds."""
+    assert check_regex("\\pL" * UNICODE_CLASSES_MAX) is None
+    refused = check_regex("\\pL" * UNICODE_CLASSES_MAX + "\\PN")
+    assert refused is not None
+    assert refused.endswith(": the expression has more than 100 Unicode classes.")
 
 
 def test_nothing_is_written_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
