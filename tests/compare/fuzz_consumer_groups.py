@@ -1,0 +1,223 @@
+"""Fuzz of consumer groups: random requests to Kafka and to the daemon in lockstep.
+
+    python -m tests.compare.fuzz_consumer_groups --driver path/to/kafka [--port 21800]
+        [--seeds 1-50] [--profile consumers] [--restart]
+
+Each play is a group of its own. The first answer or stored record that differs ends it; the steps
+are then shortened to those that are needed, and printed. Exits with 1 if anything differs.
+`--restart` kills the daemon and restarts Kafka in the middle of the plays, ten plays at a time.
+"""
+
+import argparse
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.compare.lockstep import Pair, Step
+from tests.compare.random_requests import RandomRequests
+from tests.compare.servers import _EXACTLY_KAFKA, PROFILES, Broker, _port_from, kafka
+from tests.compare.stored import stored_lines
+from tests.compare.warm_up import until_serving
+
+STEPS: Final = 45
+AT_A_RESTART: Final = 10
+SHORTENINGS: Final = 60
+"""How many shorter sequences of steps are tried for one difference."""
+
+
+class Brokers(NamedTuple):
+    kafka: Broker
+    ours: Broker
+    kafkas_data: Path
+    our_data: Path
+    ids: Path
+
+    def pair(self, name: str) -> Pair:
+        return Pair(name, self.kafka.port, self.ours.port, self.ids)
+
+    def restart(self) -> None:
+        self.kafka.restart()
+        self.ours.restart()
+
+
+@contextmanager
+def brokers(profile: str, driver: str, port: int) -> Iterator[Brokers]:
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        ids = Path(other) / "ids.json"
+        with kafka(profile, Path(one), driver, port) as theirs, daemon(profile, ids) as ours:
+            until_serving(theirs.port)
+            until_serving(ours.port)
+            yield Brokers(theirs, ours, Path(one) / "data", Path(other) / "data", ids)
+
+
+@contextmanager
+def daemon(profile: str, ids: Path) -> Iterator[Broker]:
+    """Our daemon, which makes the ids that it is given and is stopped by SIGKILL."""
+    folder = ids.parent
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(port: int) -> int:
+        command = [
+            sys.executable, "-m", "tests.compare.given_ids", str(ids), "serve",
+            "--data-dir", str(folder / "data"),
+            "--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0",
+        ]  # fmt: skip
+        for key, value in {**PROFILES[profile], **_EXACTLY_KAFKA}.items():
+            command += ["--set", f"{key}={value}"]
+        with (folder / "stderr.log").open("ab") as log:
+            running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
+        return _port_from(running[-1], folder / "stderr.log")
+
+    def stop() -> None:
+        running[-1].kill()
+        running[-1].wait()
+        assert running[-1].stdout is not None
+        running[-1].stdout.close()
+
+    broker = Broker(start, stop, 0)
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+class Play:
+    """One group at both brokers."""
+
+    def __init__(self, at: Brokers, seed: int) -> None:
+        self.at = at
+        self.seed = seed
+        self.name = f"fuzz_{seed}"
+        self.pair = at.pair(self.name)
+        self.choices = RandomRequests(self.pair, seed)
+        self.found: list[str] = []
+
+    def begin(self) -> None:
+        for step in self.choices.setup():
+            self.pair.take(step)
+
+    def go_on(self, steps: int) -> None:
+        for _ in range(steps):
+            if self.found:
+                return
+            self.found = self.pair.take(self.choices.next_step())
+            self.choices.learn()
+
+    def restarted(self) -> None:
+        self.found = self.found or self.pair.restarted()
+
+    def end(self) -> None:
+        self.found = self.found or self.pair.take(Step("a", "describe", {}))
+        self.pair.close()
+        self.found = self.found or stored_difference(self.at, self.pair, self.name)
+
+
+def stored_difference(at: Brokers, pair: Pair, name: str) -> list[str]:
+    theirs = stored_lines(at.kafkas_data, name, pair.kafka.topics, batches=True)
+    ours = stored_lines(at.our_data, name, pair.ours.topics, batches=True)
+    return list(difflib.unified_diff(theirs, ours, "kafka's log", "our log", "", "", 3, ""))
+
+
+def replay(at: Brokers, name: str, steps: Sequence[Step]) -> list[str]:
+    """The first difference that these steps lead to, in a new group."""
+    pair = at.pair(name)
+    try:
+        for step in steps:
+            try:
+                found = pair.take(step)
+            except AssertionError:  # the client waits for an answer: the step cannot be taken
+                continue
+            if found:
+                return found
+    finally:
+        pair.close()
+    return stored_difference(at, pair, name)
+
+
+def shortened(at: Brokers, name: str, steps: list[Step]) -> tuple[list[Step], list[str]]:
+    """Fewer steps that still lead to a difference; none if it cannot be repeated."""
+    tries = 0
+    found = replay(at, f"{name}_again", steps)
+    if not found:
+        return [], []
+    size = max(len(steps) // 2, 1)
+    while tries < SHORTENINGS:
+        begin = 0
+        while begin < len(steps) and tries < SHORTENINGS:
+            tries += 1
+            fewer = steps[:begin] + steps[begin + size :]
+            again = replay(at, f"{name}_{tries}", fewer)
+            if again:
+                steps, found = fewer, again
+            else:
+                begin += size
+        if size == 1:
+            break
+        size = max(size // 2, 1)
+    return steps, found
+
+
+def report(play: Play, *, shorten: bool) -> None:
+    steps, found = list(play.pair.steps), play.found
+    print(f"\n=== seed {play.seed}: {len(steps)} steps")
+    if shorten:
+        steps, again = shortened(play.at, play.name, steps)
+        if not steps:
+            print("(not seen again)")
+            steps = list(play.pair.steps)
+        found = again or found
+    for step in steps:
+        print("  ", tuple(step))
+    for line in found:
+        print(line.replace(play.name, "~"))
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare consumer groups with Kafka's.")
+    parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
+    parser.add_argument("--port", type=int, default=21800)
+    parser.add_argument("--seeds", default="1-50", help="the first and the last one")
+    parser.add_argument("--profile", default="consumers", choices=sorted(PROFILES))
+    parser.add_argument("--restart", action="store_true")
+    options = parser.parse_args()
+    if not options.driver:
+        parser.error("name the driver script with --driver or KAFKA_DRIVER")
+    first, last = (int(seed) for seed in options.seeds.split("-"))
+    plays = fuzz(options, range(first, last + 1))
+    differing = [play.seed for play in plays if play.found]
+    count = sum(len(play.pair.steps) for play in plays)
+    print(f"{options.profile}: {len(plays)} plays, {count} steps, {len(differing)} differ: {differing}")
+    return 1 if differing else 0
+
+
+def fuzz(options: argparse.Namespace, seeds: Sequence[int]) -> list[Play]:
+    done: list[Play] = []
+    at_once = AT_A_RESTART if options.restart else 1
+    with brokers(options.profile, options.driver, options.port) as at:
+        for begin in range(0, len(seeds), at_once):
+            plays = [Play(at, seed) for seed in seeds[begin : begin + at_once]]
+            for play in plays:
+                play.begin()
+                play.go_on(STEPS // (2 if options.restart else 1))
+            if options.restart:
+                at.restart()
+                for play in plays:
+                    play.restarted()
+                    play.go_on(STEPS // 2)
+            for play in plays:
+                play.end()
+                if play.found:
+                    report(play, shorten=not options.restart)
+            done += plays
+    return done
+
+
+if __name__ == "__main__":
+    sys.exit(main())

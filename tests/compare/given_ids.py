@@ -1,0 +1,45 @@
+"""Given ids: runs the daemon with the random ids that another broker chose.
+
+    python -m tests.compare.given_ids FILE serve ...
+
+FILE holds a JSON object: `topics` and `members` are lists of UUIDs, which are used up before the
+daemon makes ids of its own. Kafka's hash maps are ordered by such ids, and so are assignments.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from broker.loop import ids
+from cli.main import main
+from topics import topic_ids
+
+
+def give(path: Path, *, topics: list[str] | None = None, members: list[str] | None = None) -> None:
+    """Name the next ids. What was left of earlier ones is dropped."""
+    path.write_text(json.dumps({"topics": topics or [], "members": members or []}))
+
+
+def _next_of(path: Path, kind: str) -> Callable[[], UUID]:
+    def next_id() -> UUID:
+        left = json.loads(path.read_text()) if path.exists() else {}
+        if not left.get(kind):
+            return uuid4()
+        first, *rest = left[kind]
+        path.write_text(json.dumps({**left, kind: rest}))
+        return UUID(first)
+
+    return next_id
+
+
+def serve(path: Path) -> None:
+    topic_ids.uuid4 = _next_of(path, "topics")  # type: ignore[attr-defined]
+    ids.uuid4 = _next_of(path, "members")  # type: ignore[attr-defined]
+    main()
+
+
+if __name__ == "__main__":
+    _, file, *sys.argv[1:] = sys.argv
+    serve(Path(file))
