@@ -12,7 +12,7 @@ KILLS ?= 200
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
-  long-consumer-clients long-compare
+  long-compare long-consumer-clients long-consumer-fuzz
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -134,6 +134,11 @@ long-consumer-transfer: install-test  ## move consumer groups between a real Kaf
 long-consumer-clients: install-test  ## consumer groups with librdkafka, Java and franz-go (needs Go)
 	CONSUMER_CLIENTS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_consumer_groups.py \
 	  tests/interop/test_consumer_migration.py
+
+long-consumer-fuzz: SEEDS = 1-200
+long-consumer-fuzz: install-test  ## compare random requests of consumer groups with a real Kafka: DRIVER=its script, SEEDS (1-200)
+	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS)
+	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS) --restart
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)
