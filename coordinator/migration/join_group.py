@@ -94,7 +94,8 @@ def decide_join_of_classic_member(
     except Malformed:
         return _refused(token, ErrorCode.UNKNOWN_SERVER_ERROR)
     metadata = _updated_metadata(found.metadata, request, subscription, token)
-    joining = JoiningMember(found, metadata, _reported(subscription, context))
+    reported = _reported(subscription, context)
+    joining = JoiningMember(found, metadata, reported, request.group_instance_id)
     downgraded = downgrade_by_join(group, joining, token, now, context)
     if isinstance(downgraded, Outcome):
         return downgraded

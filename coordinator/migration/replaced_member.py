@@ -40,7 +40,7 @@ from coordinator.migration.downgrade import (
 from coordinator.outcome import Outcome, Reply
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.messages.join_group import JoinGroupResponse
-from protocol.names import GenerationId, GroupId, MemberId
+from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId
 from seams.now import Now
 from seams.reply_token import ReplyToken
 
@@ -55,6 +55,8 @@ class JoiningMember(NamedTuple):
     found: FoundMember
     metadata: ConsumerMemberMetadata
     reported: Reported
+    given_instance_id: GroupInstanceId | None
+    """What its request names. A static member may join again by its member id alone."""
 
 
 class _EndedGroup(NamedTuple):
@@ -123,7 +125,7 @@ def downgrade_by_join(
 
 def _replaced(group: ConsumerGroupView, joining: JoiningMember) -> ConsumerMemberView | None:
     """The static member of the consumer protocol whose place is taken; it may keep its id."""
-    instance_id = joining.metadata.instance_id
+    instance_id = joining.given_instance_id
     holder_id = None if instance_id is None else group.static_members.get(instance_id)
     holder = None if holder_id is None else group.members[holder_id]
     return None if holder is None or holder.metadata.classic is not None else holder

@@ -147,8 +147,8 @@ def replay(at: Brokers, name: str, steps: Sequence[Step]) -> list[str]:
         for step in steps:
             try:
                 found = pair.take(step)
-            except AssertionError:  # the client waits for an answer: the step cannot be taken
-                continue
+            except AssertionError:  # without the steps before, this one cannot be taken
+                return []
             if found:
                 return found
     finally:
@@ -182,6 +182,7 @@ def shortened(at: Brokers, name: str, steps: list[Step]) -> tuple[list[Step], li
 def report(play: Play, *, shorten: bool) -> None:
     steps, found = list(play.pair.steps), play.found
     print(f"\n=== seed {play.seed}: {len(steps)} steps")
+    print("\n".join(found).replace(play.name, "~"), flush=True)
     if shorten:
         steps, again = shortened(play.at, play.name, steps)
         if not steps:

@@ -209,6 +209,7 @@ def _create(side: Side, topic: str, partitions: int) -> None:
 
 
 def _grow(side: Side, _client: Client, topic: str, partitions: int) -> None:
+    assert _topic(side, topic) in side.ids
     side.grow_topic(_topic(side, topic), partitions)
 
 

@@ -294,3 +294,16 @@ def no_migration_at_all(script: Script) -> None:
     a.leave()
     b.leave()
     c.consumer_join(topic)
+
+
+@scenario("consumers")
+def a_static_consumer_becomes_classic_without_its_instance_id(script: Script) -> None:
+    """Only a JoinGroup that names the instance id takes the place of the last consumer."""
+    topic = script.subscribed_topic(partitions=2)
+    c = script.client("c")
+    c.consumer_join(topic, instance_id="ic")
+    c.join(member_id="c", protocols=ranged(topic))
+    c.describe_consumers()
+    c.describe()
+    c.join(member_id="c", instance_id="ic", protocols=ranged(topic))
+    c.describe_consumers()
