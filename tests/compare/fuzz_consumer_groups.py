@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from tests.compare.lockstep import Pair, Step
 from tests.compare.random_requests import RandomRequests
-from tests.compare.servers import _EXACTLY_KAFKA, PROFILES, Broker, _port_from, kafka
+from tests.compare.servers import EXACTLY_KAFKA, PROFILES, Broker, port_from, kafka
 from tests.compare.stored import BETWEEN_BATCHES, stored_lines
 from tests.compare.warm_up import until_serving
 
@@ -30,6 +30,13 @@ STEPS: Final = 45
 AT_A_RESTART: Final = 10
 SHORTENINGS: Final = 60
 """How many shorter sequences of steps are tried for one difference."""
+
+
+LONG_SESSIONS: Final = {
+    "group.consumer.session.timeout.ms": "1800000",
+    "group.consumer.max.session.timeout.ms": "1800000",
+}
+"""Nobody expires while Kafka is restarted."""
 
 
 class Brokers(NamedTuple):
@@ -51,7 +58,8 @@ class Brokers(NamedTuple):
 def brokers(profile: str, driver: str, port: int) -> Iterator[Brokers]:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         ids = Path(other) / "ids.json"
-        with kafka(profile, Path(one), driver, port) as theirs, daemon(profile, ids) as ours:
+        settings = {**PROFILES[profile], **LONG_SESSIONS}
+        with kafka(settings, Path(one), driver, port) as theirs, daemon(profile, ids) as ours:
             until_serving(theirs.port)
             until_serving(ours.port)
             yield Brokers(theirs, ours, Path(one) / "data", Path(other) / "data", ids)
@@ -69,11 +77,11 @@ def daemon(profile: str, ids: Path) -> Iterator[Broker]:
             "--data-dir", str(folder / "data"),
             "--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0",
         ]  # fmt: skip
-        for key, value in {**PROFILES[profile], **_EXACTLY_KAFKA}.items():
+        for key, value in {**PROFILES[profile], **LONG_SESSIONS, **EXACTLY_KAFKA}.items():
             command += ["--set", f"{key}={value}"]
         with (folder / "stderr.log").open("ab") as log:
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
-        return _port_from(running[-1], folder / "stderr.log")
+        return port_from(running[-1], folder / "stderr.log")
 
     def stop() -> None:
         running[-1].kill()
@@ -91,12 +99,12 @@ def daemon(profile: str, ids: Path) -> Iterator[Broker]:
 class Play:
     """One group at both brokers."""
 
-    def __init__(self, at: Brokers, seed: int) -> None:
+    def __init__(self, at: Brokers, seed: int, *, restarts: bool) -> None:
         self.at = at
         self.seed = seed
         self.name = f"fuzz_{seed}"
         self.pair = at.pair(self.name)
-        self.choices = RandomRequests(self.pair, seed)
+        self.choices = RandomRequests(self.pair, seed, with_regex=seed % 3 == 0 and not restarts)
         self.found: list[str] = []
 
     def begin(self) -> None:
@@ -219,10 +227,10 @@ def fuzz(options: argparse.Namespace, seeds: Sequence[int]) -> list[Play]:
     at_once = AT_A_RESTART if options.restart else 1
     with brokers(options.profile, options.driver, options.port) as at:
         for begin in range(0, len(seeds), at_once):
-            plays = [Play(at, seed) for seed in seeds[begin : begin + at_once]]
+            plays = [Play(at, seed, restarts=options.restart) for seed in seeds[begin : begin + at_once]]
             for play in plays:
                 play.begin()
-                play.go_on(STEPS // (2 if options.restart else 1))
+                play.go_on(STEPS // (2 if options.restart or play.choices.with_regex else 1))
             if options.restart:
                 at.restart()
                 for play in plays:

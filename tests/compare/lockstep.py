@@ -32,7 +32,10 @@ from tests.compare.script import Script
 UNKNOWN_TOPIC: Final = TopicId("11111111-2222-3333-4444-555555555555")
 
 SETTLING_S: Final = 0.1
-"""How long the answer to a request that may be parked is waited for, and a regular expression."""
+"""How long the answer to a request that may be parked is waited for."""
+
+RESOLVED_WITHIN_S: Final = 0.4
+"""How long a regular expression may take. Nothing tells when one without topics is resolved."""
 
 Fields = dict[str, Any]
 Owned = Sequence[tuple[str, Sequence[int]]]
@@ -122,8 +125,8 @@ class Pair:
             return []
         self._give_members(client, before)
         self._run(self.ours, step)
-        if step.fields.get("regex") or step.op in ("create", "grow", "drop"):
-            time.sleep(SETTLING_S)
+        if step.fields.get("regex"):
+            time.sleep(RESOLVED_WITHIN_S)
         return self.difference()
 
     def difference(self) -> list[str]:

@@ -89,11 +89,11 @@ def _assignment(data: bytes) -> Parts:
 class RandomRequests:
     """`next_step` chooses; `learn` takes in what Kafka answered."""
 
-    def __init__(self, pair: Pair, seed: int) -> None:
+    def __init__(self, pair: Pair, seed: int, *, with_regex: bool) -> None:
         self.pair = pair
         self.random = random.Random(seed)
-        # A batch of regular expressions is resolved at most every ten seconds: not in every play.
-        self.with_regex = seed % 3 == 0
+        # Expressions are resolved at most every ten seconds: only in plays that are shorter.
+        self.with_regex = with_regex
         self.wrong = self.random.choice((0.02, 0.1, 0.25))
         self.classic = self.random.choice((0.0, 0.3, 0.6))
         self.assignor = self.random.choice(("uniform", "range", None))

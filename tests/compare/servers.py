@@ -62,7 +62,7 @@ RESTARTED: Final = frozenset({"consumers and restarts"})
 
 RESTART_WITHIN_S: Final = 60.0
 
-_EXACTLY_KAFKA: Final = {
+EXACTLY_KAFKA: Final = {
     "rollcall.forgive.slow.member": "false",
     "rollcall.rebalance.on.partition.change": "false",
 }
@@ -111,7 +111,7 @@ class Broker:
 @contextmanager
 def rollcall(profile: str, folder: Path) -> Iterator[Broker]:
     """Run our daemon with its data in the folder, on a port of its choice."""
-    settings = {**PROFILES[profile], **_EXACTLY_KAFKA}
+    settings = {**PROFILES[profile], **EXACTLY_KAFKA}
     daemons: list[subprocess.Popen[bytes]] = []
 
     def start(port: int) -> int:
@@ -124,7 +124,7 @@ def rollcall(profile: str, folder: Path) -> Iterator[Broker]:
             command += ["--set", f"{key}={value}"]
         with (folder / "stderr.log").open("ab") as log:
             daemons.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
-        return _port_from(daemons[-1], folder / "stderr.log")
+        return port_from(daemons[-1], folder / "stderr.log")
 
     def stop() -> None:
         daemon = daemons[-1]
@@ -144,7 +144,7 @@ def rollcall(profile: str, folder: Path) -> Iterator[Broker]:
         broker.stop()
 
 
-def _port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
+def port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
     """Read the line that says where it listens."""
     assert daemon.stdout is not None
     for line in daemon.stdout:
@@ -154,9 +154,11 @@ def _port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
 
 
 @contextmanager
-def kafka(profile: str, folder: Path, driver: str, port: int) -> Iterator[Broker]:
+def kafka(
+    properties: Mapping[str, str], folder: Path, driver: str, port: int
+) -> Iterator[Broker]:
     """Run a real Kafka by a driver script: `DRIVER start DIR PORT k=v...` and `DRIVER stop DIR`."""
-    settings = [f"{key}={value}" for key, value in PROFILES[profile].items()]
+    settings = [f"{key}={value}" for key, value in properties.items()]
 
     def start(port: int) -> int:
         # Kafka's log of the last start would tell the driver that it serves already.
