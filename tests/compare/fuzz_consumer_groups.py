@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 
 from tests.compare.lockstep import Pair, Step
 from tests.compare.random_requests import RandomRequests
-from tests.compare.servers import EXACTLY_KAFKA, PROFILES, Broker, port_from, kafka
-from tests.compare.stored import BETWEEN_BATCHES, stored_lines
+from tests.compare.servers import EXACTLY_KAFKA, PROFILES, Broker, kafka, port_from
+from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 STEPS: Final = 45
@@ -125,8 +125,6 @@ class Play:
         self.found = self.found or self.pair.take(Step("a", "describe", {}))
         self.pair.close()
         self.found = self.found or stored_difference(self.at, self.pair, self.name)
-        if os.environ.get("FUZZ_DUMP"):
-            Path(os.environ["FUZZ_DUMP"], f"{self.seed}.txt").write_text("\n".join(self.pair.kafka.transcript))
 
 
 def stored_difference(at: Brokers, pair: Pair, name: str) -> list[str]:
@@ -138,9 +136,8 @@ def stored_difference(at: Brokers, pair: Pair, name: str) -> list[str]:
 def in_order(lines: Sequence[str]) -> list[str]:
     """Sorts neighbours of one type: Kafka takes members and expressions from hash maps."""
     ordered: list[str] = []
-    for kind, run in groupby(lines, key=_kind):
-        # A conversion and a removal write several records for each member.
-        ordered += run if kind == BETWEEN_BATCHES else sorted(run)
+    for _, run in groupby(lines, key=_kind):
+        ordered += sorted(run)
     return ordered
 
 
@@ -218,7 +215,10 @@ def main() -> int:
     plays = fuzz(options, range(first, last + 1))
     differing = [play.seed for play in plays if play.found]
     count = sum(len(play.pair.steps) for play in plays)
-    print(f"{options.profile}: {len(plays)} plays, {count} steps, {len(differing)} differ: {differing}")
+    print(
+        f"{options.profile}: {len(plays)} plays, {count} steps,"
+        f" {len(differing)} differ: {differing}"
+    )
     return 1 if differing else 0
 
 
@@ -227,7 +227,9 @@ def fuzz(options: argparse.Namespace, seeds: Sequence[int]) -> list[Play]:
     at_once = AT_A_RESTART if options.restart else 1
     with brokers(options.profile, options.driver, options.port) as at:
         for begin in range(0, len(seeds), at_once):
-            plays = [Play(at, seed, restarts=options.restart) for seed in seeds[begin : begin + at_once]]
+            plays = [
+                Play(at, seed, restarts=options.restart) for seed in seeds[begin : begin + at_once]
+            ]
             for play in plays:
                 play.begin()
                 play.go_on(STEPS // (2 if options.restart or play.choices.with_regex else 1))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from protocol.consumer_protocol import read_assignment
 from protocol.messages import Request, Response
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -22,6 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import GenerationId, GroupInstanceId, MemberId, TopicId, TopicName
 from protocol.primitives import Unwritable
 from tests.compare.client import Client
@@ -74,9 +76,7 @@ class Side(Script):
         else:
             self.transcript.append(f"{client.name}  waits")
             assert client.waiting is not None
-            client.waiting = type(client.waiting)(
-                client.waiting.response_class, version, group_id
-            )
+            client.waiting = type(client.waiting)(client.waiting.response_class, version, group_id)
         self._hear_others(client)
         return answer
 
@@ -90,6 +90,20 @@ class Side(Script):
         until = time.monotonic() + SETTLING_S
         while not client.wire.has_answer() and time.monotonic() < until:
             time.sleep(0.002)
+
+    def _write_answer(self, client: Client, answer: Response, version: int) -> None:
+        """Kafka writes the topics of an assignment in the order of a hash map."""
+        if isinstance(answer, SyncGroupResponse) and len(answer.assignment) > 2:
+            content = read_assignment(bytes(answer.assignment))
+            parts = [(part.topic, part.partitions) for part in content.assigned_partitions]
+            shown = f"{sorted(parts)} {content.user_data!r}".encode()
+            answer = SyncGroupResponse(
+                error_code=answer.error_code,
+                protocol_type=answer.protocol_type,
+                protocol_name=answer.protocol_name,
+                assignment=shown,
+            )
+        super()._write_answer(client, answer, version)
 
     def member_ids(self) -> set[str]:
         return {member.member_id for member in self.describe().groups[0].members}

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
+from protocol.consumer_protocol import read_assignment
 from protocol.messages import Response
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
@@ -44,9 +45,8 @@ class Member:
         elif isinstance(answer, JoinGroupResponse):
             if answer.error_code is ErrorCode.NONE:
                 self.epoch = answer.generation_id
-        elif isinstance(answer, SyncGroupResponse):
-            if answer.error_code is ErrorCode.NONE and answer.assignment:
-                self.assigned = self.owned = _assignment(bytes(answer.assignment))
+        elif isinstance(answer, SyncGroupResponse) and answer.assignment:
+            self.assigned = self.owned = _assignment(bytes(answer.assignment))
 
     def _hear_heartbeat(self, answer: ConsumerGroupHeartbeatResponse, pair: Pair) -> None:
         if answer.error_code is not ErrorCode.NONE:
@@ -67,23 +67,8 @@ class Member:
 
 
 def _assignment(data: bytes) -> Parts:
-    at, found = 2, []
-    count = int.from_bytes(data[at : at + 4])
-    at += 4
-    for _ in range(count):
-        size = int.from_bytes(data[at : at + 2])
-        name = data[at + 2 : at + 2 + size].decode()
-        at += 2 + size
-        parts = int.from_bytes(data[at : at + 4])
-        at += 4
-        found.append(
-            (
-                name.rsplit(".", 1)[-1],
-                [int.from_bytes(data[at + 4 * i : at + 4 * i + 4]) for i in range(parts)],
-            )
-        )
-        at += 4 * parts
-    return sorted(found)
+    parts = read_assignment(data).assigned_partitions
+    return sorted((part.topic.rsplit(".", 1)[-1], sorted(part.partitions)) for part in parts)
 
 
 class RandomRequests:
@@ -134,7 +119,7 @@ class RandomRequests:
             return self._consumer_join(member)
         steps: list[tuple[int, Callable[[Member], Step]]] = [
             (34, self._acknowledge),
-            (10, lambda m: self._beat(m)),
+            (10, self._beat),
             (8, self._give_back_some),
             (6, self._other_epoch),
             (5, self._consumer_join),

@@ -154,9 +154,7 @@ def port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
 
 
 @contextmanager
-def kafka(
-    properties: Mapping[str, str], folder: Path, driver: str, port: int
-) -> Iterator[Broker]:
+def kafka(properties: Mapping[str, str], folder: Path, driver: str, port: int) -> Iterator[Broker]:
     """Run a real Kafka by a driver script: `DRIVER start DIR PORT k=v...` and `DRIVER stop DIR`."""
     settings = [f"{key}={value}" for key, value in properties.items()]
 
