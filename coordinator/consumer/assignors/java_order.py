@@ -6,7 +6,7 @@ follow the order of insertion, for which the order of the ids stands here.
 Kafka's counterpart: `HashMap` and `HashSet` of Java 17, `TimelineHashMap`, `Uuid.hashCode`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -56,6 +56,22 @@ def partition_order(partitions: Collection[int]) -> list[int]:
     """Of the `HashSet` that `Assignment.fromRecord` makes for a topic."""
     buckets = _copied(len(partitions)) - 1
     return sorted(sorted(partitions), key=lambda partition: _spread(partition) & buckets)
+
+
+def assignor_order(votes: Mapping[str, int], withdrawn: str | None, given: str | None) -> list[str]:
+    """Of the copied map of votes, after one member has withdrawn its vote and voted again.
+
+    `HashMap.compute` removes an entry that has no vote left. It puts a new one before the others of
+    its bucket, and does not grow a map for the first entry too many.
+    """
+    size = 1 << (len(votes) * 4 // 3).bit_length() if votes else _SMALLEST_TABLE
+    buckets = size - 1
+    names: list[str] = [*timeline_order([MemberId(name) for name in votes], len(votes))]
+    if withdrawn is not None and votes[withdrawn] == 1:
+        names.remove(withdrawn)
+    if given is not None and given not in names:
+        names.insert(0, given)
+    return sorted(names, key=lambda name: _spread(java_hash(name) & _MASK_32) & buckets)
 
 
 @lru_cache(maxsize=_MEMBERS_CACHED)

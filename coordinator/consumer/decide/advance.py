@@ -168,7 +168,14 @@ def _target(
         return MemberTarget(group.assignment_epoch, found.target)
     members = members_after(group, updated.metadata, found.target, found.replaces)
     return compute_target(
-        group, updated.epoch, members, updated.subscriptions, found.member_id, now, context
+        group,
+        updated.epoch,
+        members,
+        updated.subscriptions,
+        found.metadata,
+        updated.metadata.member_id,
+        now,
+        context,
     )
 
 

@@ -12,6 +12,7 @@ from coordinator.consumer.assignors.assignor import (
     AssignorInput,
     AssignorMember,
 )
+from coordinator.consumer.assignors.java_order import assignor_order
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.subscriptions import (
     Subscriptions,
@@ -78,14 +79,27 @@ def assignment_input(
 
 
 def choose_assignor(
-    members: Mapping[MemberId, ConsumerMemberMetadata], context: ConsumerContext
+    group: ConsumerGroupView,
+    before: ConsumerMemberMetadata,
+    after: ConsumerMemberMetadata,
+    context: ConsumerContext,
 ) -> Assignor:
-    """The one that most members want; of several the first in the order of the configuration."""
+    """The one that most members want; of several the first in the order of Kafka's map.
+
+    `before` and `after`: the member whose heartbeat this is. Kafka takes its vote out of a copied
+    map and puts it in again.
+    """
     votes: dict[str, int] = {}
-    for metadata in members.values():
-        wanted = metadata.server_assignor
-        if wanted is not None:
-            votes[wanted] = votes.get(wanted, 0) + 1
+    for member in group.members.values():
+        name = member.metadata.server_assignor
+        if name is not None:
+            votes[name] = votes.get(name, 0) + 1
+    names = assignor_order(votes, before.server_assignor, after.server_assignor)
+    if before.server_assignor is not None:
+        votes[before.server_assignor] -= 1
+    if after.server_assignor is not None:
+        votes[after.server_assignor] = votes.get(after.server_assignor, 0) + 1
     # A group from before a change of the configuration may want one that is not there any more.
-    wanted = max(context.assignors, key=lambda name: votes.get(name, 0))
+    offered = [name for name in names if name in context.assignors]
+    wanted = max(offered or context.assignors, key=lambda name: votes.get(name, 0))
     return context.assignors[wanted]

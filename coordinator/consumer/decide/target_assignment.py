@@ -25,6 +25,7 @@ from coordinator.consumer.decide.assignment_input import (
 from coordinator.consumer.decide.refusal import Refusal
 from coordinator.consumer.decide.subscriptions import Subscriptions
 from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.consumer.member import ConsumerMemberMetadata
 from protocol.names import ErrorCode, MemberId
 from seams.now import Now
 
@@ -57,12 +58,16 @@ def compute_target(
     group_epoch: int,
     members: MembersAfter,
     subscriptions: Subscriptions,
+    before: ConsumerMemberMetadata,
     member_id: MemberId,
     now: Now,
     context: ConsumerContext,
 ) -> MemberTarget | Refusal:
-    """A new target for all, if it is made at once; the result is that of one member."""
-    assignor = choose_assignor(members.metadata, context)
+    """A new target for all, if it is made at once; the result is that of one member.
+
+    `before`: the metadata that the member had.
+    """
+    assignor = choose_assignor(group, before, members.metadata[member_id], context)
     given = assignment_input(members, subscriptions, group, context.topics)
     job = AssignmentJob(
         group.group_id, group_epoch, assignor, given, context.stopwatch, now.wall_ms

@@ -86,3 +86,20 @@ def uniform_with_different_subscriptions(script: Script) -> None:
     a.consumer_join(t)
     b.consumer_join(t, u)
     a.describe_consumers()
+
+
+@scenario("consumers")
+def a_tie_is_decided_by_the_member_that_votes(script: Script) -> None:
+    """Static members are first only for `range`."""
+    topic = script.subscribed_topic(partitions=4)
+    a, b = script.clients("a", "b")
+    a.consumer_join(topic, assignor="uniform")
+    b.consumer_join(topic, assignor="uniform", instance_id="ib")
+    a.consumer_beat(assignor="range", topics=[topic, "u"])
+    a.describe_consumers()
+    a.consumer_beat(assignor="uniform", topics=[topic])
+    a.describe_consumers()
+    b.consumer_beat(assignor="range", instance_id="ib", topics=[topic, "u"])
+    a.describe_consumers()
+    a.consumer_beat(topics=[topic, "u"])
+    a.describe_consumers()
