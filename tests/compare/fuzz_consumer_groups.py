@@ -56,13 +56,16 @@ class Brokers(NamedTuple):
 
 @contextmanager
 def brokers(profile: str, driver: str, port: int) -> Iterator[Brokers]:
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        ids = Path(other) / "ids.json"
+    with tempfile.TemporaryDirectory() as kafkas, tempfile.TemporaryDirectory() as ours:
+        ids = Path(ours) / "ids.json"
         settings = {**PROFILES[profile], **LONG_SESSIONS}
-        with kafka(settings, Path(one), driver, port) as theirs, daemon(profile, ids) as ours:
-            until_serving(theirs.port)
-            until_serving(ours.port)
-            yield Brokers(theirs, ours, Path(one) / "data", Path(other) / "data", ids)
+        with (
+            kafka(settings, Path(kafkas), driver, port) as kafka_broker,
+            daemon(profile, ids) as our_broker,
+        ):
+            until_serving(kafka_broker.port)
+            until_serving(our_broker.port)
+            yield Brokers(kafka_broker, our_broker, Path(kafkas) / "data", Path(ours) / "data", ids)
 
 
 @contextmanager
@@ -128,9 +131,9 @@ class Play:
 
 
 def stored_difference(at: Brokers, pair: Pair, name: str) -> list[str]:
-    theirs = in_order(stored_lines(at.kafkas_data, name, pair.kafka.topics, batches=True))
+    kafkas = in_order(stored_lines(at.kafkas_data, name, pair.kafka.topics, batches=True))
     ours = in_order(stored_lines(at.our_data, name, pair.ours.topics, batches=True))
-    return list(difflib.unified_diff(theirs, ours, "kafka's log", "our log", "", "", 3, ""))
+    return list(difflib.unified_diff(kafkas, ours, "kafka's log", "our log", "", "", 3, ""))
 
 
 def in_order(lines: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import GenerationId, GroupInstanceId, MemberId, TopicId, TopicName
 from protocol.primitives import Unwritable
@@ -33,7 +34,7 @@ from tests.compare.script import Script
 
 UNKNOWN_TOPIC: Final = TopicId("11111111-2222-3333-4444-555555555555")
 
-SETTLING_S: Final = 0.1
+PARKED_AFTER_S: Final = 0.1
 """How long the answer to a request that may be parked is waited for."""
 
 RESOLVED_WITHIN_S: Final = 0.4
@@ -87,12 +88,12 @@ class Side(Script):
         super()._hear_others(speaker)
 
     def _wait(self, client: Client) -> None:
-        until = time.monotonic() + SETTLING_S
+        until = time.monotonic() + PARKED_AFTER_S
         while not client.wire.has_answer() and time.monotonic() < until:
             time.sleep(0.002)
 
     def _write_answer(self, client: Client, answer: Response, version: int) -> None:
-        """Kafka writes the topics of an assignment in the order of a hash map."""
+        """Topics of an assignment and committed partitions are in the order of a hash map."""
         if isinstance(answer, SyncGroupResponse) and len(answer.assignment) > 2:
             content = read_assignment(bytes(answer.assignment))
             parts = [(part.topic, part.partitions) for part in content.assigned_partitions]
@@ -103,6 +104,10 @@ class Side(Script):
                 protocol_name=answer.protocol_name,
                 assignment=shown,
             )
+        if isinstance(answer, OffsetFetchResponse):
+            for group in answer.groups:
+                for topic in group.topics:
+                    topic.partitions = sorted(topic.partitions, key=lambda p: p.partition_index)
         super()._write_answer(client, answer, version)
 
     def member_ids(self) -> set[str]:
@@ -184,7 +189,7 @@ class Pair:
         if client.waiting is not None:
             made = self.kafka.member_ids() - self.ours.member_ids()
         found = [_uuid(member_id) for member_id in made]
-        give(self._ids, members=[str(one) for one in found if one is not None])
+        give(self._ids, members=[str(found_id) for found_id in found if found_id is not None])
 
 
 def _uuid(member_id: str) -> UUID | None:
@@ -334,10 +339,10 @@ def _commit(
     for topic, of_topic in offsets:
         name = _topic(side, topic)
         parts = [OffsetCommitRequestPartition(index, offset) for index, offset in of_topic.items()]
-        one = OffsetCommitRequestTopic(name, partitions=parts)
+        of_name = OffsetCommitRequestTopic(name, partitions=parts)
         if version >= 10:
-            one.topic_id = side.topic_id(name)
-        topics.append(one)
+            of_name.topic_id = side.topic_id(name)
+        topics.append(of_name)
     request = OffsetCommitRequest(
         side.group,
         GenerationId(generation),

@@ -289,12 +289,12 @@ class RandomRequests:
         )
 
     def _sync(self, member: Member) -> Step:
-        alike = [m for m in self.members.values() if m.is_classic]
+        classic = [m for m in self.members.values() if m.is_classic]
         topic = self.random.choice(list(self.sizes) or ["t0"])
         parts = list(range(self.sizes.get(topic, 1)))
         given = [
-            ("@" + other.name, topic, parts[index :: len(alike)])
-            for index, other in enumerate(alike)
+            ("@" + other.name, topic, parts[index :: len(classic)])
+            for index, other in enumerate(classic)
         ]
         fields: Fields = {
             "assignments": given,
@@ -381,7 +381,7 @@ _WRONG: Final[dict[str, Fields]] = {
         "member": _IDS,
         "instance_id": _INSTANCES,
         "protocols": (
-            [], [("range", ["t0"], []), ("range", ["t1"], [])], [("", ["t0"], [])],
+            [], [("", ["t0"], [])],
             [("roundrobin", ["t0"], [])], [("range", [], [])], [("range", ["none"], [])],
             [("range", ["t0"], [("t0", [0, 0])])], [("range", ["t0"], [("none", [0])])],
             [("cooperative-sticky", ["t0", "t1"], [("t0", [0])])],
