@@ -58,9 +58,8 @@ class Brokers(NamedTuple):
 def brokers(profile: str, driver: str, port: int) -> Iterator[Brokers]:
     with tempfile.TemporaryDirectory() as kafkas, tempfile.TemporaryDirectory() as ours:
         ids = Path(ours) / "ids.json"
-        settings = {**PROFILES[profile], **LONG_SESSIONS}
         with (
-            kafka(settings, Path(kafkas), driver, port) as kafka_broker,
+            kafka(profile, Path(kafkas), driver, port, LONG_SESSIONS) as kafka_broker,
             daemon(profile, ids) as our_broker,
         ):
             until_serving(kafka_broker.port)

@@ -62,7 +62,7 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
             continue
         with (
             tempfile.TemporaryDirectory() as folder,
-            kafka(PROFILES[profile], Path(folder), driver, port + number) as at,
+            kafka(profile, Path(folder), driver, port + number) as at,
         ):
             until_serving(at.port)
             for scenario in due:
