@@ -10,6 +10,7 @@ counterpart: `DelayedOperationPurgatory`.
 """
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from purgatory.deadlines import Deadlines, Ticket
@@ -85,10 +86,13 @@ class Purgatory(Generic[CommandT]):
                 commands.append(command)
         return commands
 
-    def expire_due(self, now_ms: int) -> list[CommandT]:
-        """End every op whose deadline has come, in deadline order; their commands."""
+    def expire_due(self, now_ms: int, ops_max: int | None = None) -> list[CommandT]:
+        """End the ops whose deadline has come, in deadline order; their commands.
+
+        With `ops_max` at most so many: the others stay due.
+        """
         commands = []
-        for op in self._deadlines.pop_due(now_ms):
+        for op in islice(self._deadlines.pop_due(now_ms), ops_max):
             del self._tickets[op]
             self._unwatch(op)
             command = op.on_expiration()

@@ -9,7 +9,7 @@ from coordinator.consumer.records import current_assignment_record, member_metad
 from protocol.names import GroupId, MemberId
 from seams.group_configs import BrokerGroupConfigs
 from seams.now import Now
-from tests.coordinator.consumer.given import ALICE, Member, append_group, group_of
+from tests.coordinator.consumer.given import ALICE, Member, append_group, group_of, world_of
 from tests.coordinator.consumer.test_restore import A_MEMBER, GROUP, M1, a_current, the_group
 from tests.world import World
 
@@ -64,3 +64,19 @@ def test_a_group_with_a_session_timeout_of_its_own_gets_that_one() -> None:
     assert group.members.keys() == {ALICE}
     world.advance(1)
     assert group.members == {}
+
+
+def test_members_that_expire_together_are_removed_in_slices() -> None:
+    """Between two slices the loop serves clients."""
+    members = [Member(MemberId(f"m{number}"), 5, {}) for number in range(250)]
+    world = world_of(*members)
+    world.advance(world.settings.group_consumer_session_timeout_ms - 1)
+    world._move_to(world.now.mono_ms + 1)
+    left = []
+    while group_of(world).members:
+        world.coordinator.tick(world.now)
+        world.step()
+        left.append(len(group_of(world).members))
+        next_ms = world.coordinator.next_deadline_ms
+        assert not left[-1] or (next_ms is not None and next_ms <= world.now.mono_ms)
+    assert left == [150, 50, 0]
