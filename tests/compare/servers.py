@@ -154,8 +154,11 @@ def port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
 
 
 @contextmanager
-def kafka(properties: Mapping[str, str], folder: Path, driver: str, port: int) -> Iterator[Broker]:
+def kafka(
+    profile: str, folder: Path, driver: str, port: int, more: Mapping[str, str] | None = None
+) -> Iterator[Broker]:
     """Run a real Kafka by a driver script: `DRIVER start DIR PORT k=v...` and `DRIVER stop DIR`."""
+    properties = {**PROFILES[profile], **(more or {})}
     settings = [f"{key}={value}" for key, value in properties.items()]
 
     def start(port: int) -> int:
