@@ -22,7 +22,7 @@ CORE_IMPORTS = {
     " msgspec operator re2 struct sys uuid xxhash",
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
-    "purgatory": "collections sortedcontainers",
+    "purgatory": "collections itertools sortedcontainers",
     "seams": "collections datetime",
     "topics": "collections contextlib dataclasses enum functools json msgspec re struct uuid zlib",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",

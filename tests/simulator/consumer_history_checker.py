@@ -91,7 +91,7 @@ class ConsumerHistory:
 
     def __init__(self) -> None:
         self.stored = StoredFacts()
-        self.told = ToldFacts()
+        self.recorded = RecordedFacts()
         self._next: dict[TopicPartition, int] = {}
 
     def read(self, node: Node) -> None:
@@ -104,7 +104,7 @@ class ConsumerHistory:
             for record in batch:
                 entry = decode(record.value)
                 assert entry is not None
-                self.told.apply(entry)
+                self.recorded.apply(entry)
 
     def _new_batches(self, node: Node, key: TopicPartition) -> Iterator[list[StoredRecord]]:
         view = node.store.partitions()[key]
@@ -120,15 +120,15 @@ class ConsumerHistory:
         self.read(node)
         for fact in fields(Facts):
             stored: Counter[object] = getattr(self.stored.facts, fact.name)
-            told: Counter[object] = getattr(self.told.facts, fact.name)
-            _demand(not stored - told, f"{fact.name} stored and not told: {stored - told}")
-            _demand(not told - stored, f"{fact.name} told and not stored: {told - stored}")
-        missed = [epoch for epoch in answered if not self.told.has_rebalance_of(*epoch)]
+            recorded: Counter[object] = getattr(self.recorded.facts, fact.name)
+            _demand(not stored - recorded, f"{fact.name} stored and not told: {stored - recorded}")
+            _demand(not recorded - stored, f"{fact.name} told and not stored: {recorded - stored}")
+        missed = [epoch for epoch in answered if not self.recorded.has_rebalance_of(*epoch)]
         _demand(not missed, f"no rebalance led to {missed}")
 
     def check_ended(self) -> None:
         """All groups are settled: no rebalance runs in the history."""
-        for group_id, story in self.told.stories.items():
+        for group_id, story in self.recorded.stories.items():
             _demand(story.running is None, f"the rebalance of {group_id} has no end")
 
 
@@ -232,7 +232,7 @@ def _target_epoch(value: bytes) -> tuple[int, int]:
 # ---------------------------------------------------------------- the history
 
 
-class ToldFacts:
+class RecordedFacts:
     def __init__(self) -> None:
         self.facts = Facts()
         self.stories: dict[GroupId, GroupStory] = defaultdict(GroupStory)

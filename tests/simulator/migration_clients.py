@@ -353,9 +353,9 @@ def assign_ranges(
         subscribers = sorted((m for m in read if name in read[m].topics), key=lambda m: places[m])
         for n, member_id in enumerate(subscribers):
             first, last = (count * k // len(subscribers) for k in (n, n + 1))
-            mine = [p for p in range(first, last) if claims.get((name, p), set()) <= {member_id}]
-            if mine:
-                given[member_id].append(TopicPartitions(name, mine))
+            share = [p for p in range(first, last) if claims.get((name, p), set()) <= {member_id}]
+            if share:
+                given[member_id].append(TopicPartitions(name, share))
     return [
         SyncGroupRequestAssignment(member_id, write_assignment(ConsumerProtocolAssignment(parts)))
         for member_id, parts in given.items()

@@ -23,7 +23,7 @@ from tests.simulator.migration_checkers import MigrationCheckers
 from tests.simulator.migration_clients import ClassicConsumer, MigratingConsumer
 
 STEPS: Final = 2_500
-SETTLED_WITHIN_MS: Final = 20_000
+STABLE_WITHIN_MS: Final = 20_000
 """After the healing all members that are gone have been removed by then."""
 
 POLICIES: Final = (
@@ -123,7 +123,7 @@ class MigrationRun(ConsumerRun):
 
     def heal(self) -> None:
         """Classic members alone in a consumer group assign only when one joins, as in Kafka."""
-        self.sim.after(SETTLED_WITHIN_MS, self._rejoin_all)
+        self.sim.after(STABLE_WITHIN_MS, self._rejoin_all)
         super().heal()
 
     def _rejoin_all(self) -> None:
