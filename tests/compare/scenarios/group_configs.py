@@ -310,7 +310,7 @@ def resources_with_configs_are_listed(script: Script) -> None:
 
 
 @scenario("consumers")
-def a_groups_own_heartbeat_interval_is_told_to_members(script: Script) -> None:
+def members_are_given_the_heartbeat_interval_of_their_group(script: Script) -> None:
     topic = script.subscribed_topic()
     a = script.client("a")
     alter(a, (GROUP, script.group, [(HEARTBEAT, SET, "7000")]))
