@@ -13,7 +13,7 @@ from typing import Final
 from coordinator.consumer.group import ConsumerGroup
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupInstanceId, GroupState, TopicName
-from tests.simulator.clients import Client, Commits
+from tests.simulator.clients import Commits
 from tests.simulator.consumer_checkers import ConsumerCheckers
 from tests.simulator.consumer_clients import (
     CLICKS,
@@ -24,16 +24,13 @@ from tests.simulator.consumer_clients import (
     Consumer,
 )
 from tests.simulator.faults import Operator, draw_weather
+from tests.simulator.healing import HealingRun
 from tests.simulator.migration_clients import ClassicConsumer
 from tests.simulator.network import Network
 from tests.simulator.sim import Broken, Sim
 from tests.world import Topics
 
 STEPS: Final = 1_500
-HEALED_WITHIN_MS: Final = 90_000
-"""Longer than all timeouts of the run in a row; what is not well by then never will be."""
-
-UNANSWERED_MS: Final = 20_000
 REMEMBERED_MEMBERS: Final = 200
 PARTITIONS_MAX: Final = 12
 AnyConsumer = Consumer | ClassicConsumer
@@ -41,10 +38,11 @@ AnyConsumer = Consumer | ClassicConsumer
 GROUPS: Final = tuple(GroupId(name) for name in ("red", "green"))
 
 
-class ConsumerRun:
+class ConsumerRun(HealingRun):
     """One world: a node and its operator, a network, topics that change, consumers, checkers."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.sim = Sim(seed)
         self.network = Network(self.sim)
         self.checkers = self._new_checkers()
@@ -57,7 +55,6 @@ class ConsumerRun:
         self.mischief = self.sim.dice.choice((0.0, 0.05, 0.15, 0.3))
         self.consumers: list[AnyConsumer] = []
         self._names = 0
-        self._calm_since: int | None = None
         self.sim.check = lambda: self.checkers.check_step(self.operator.node)
 
     def _new_checkers(self) -> ConsumerCheckers:
@@ -169,37 +166,13 @@ class ConsumerRun:
             consumer.mischief = 0.0
             consumer.keeps = 0.0
             consumer.say_everything()
-        deadline_ms = self.sim.now_ms + HEALED_WITHIN_MS
-        self.sim.run(until=lambda: self._is_well() or self.sim.now_ms > deadline_ms)
-        illness = self._illness()
-        if illness is not None:
-            raise Broken(
-                f"seed {self.sim.seed}: {illness}, {HEALED_WITHIN_MS} ms after the healing"
-            )
-        assert self.operator.node is not None
-        self.checkers.check_all(self.operator.node)
-
-    def _is_well(self) -> bool:
-        """Well for some seconds on end: what was asked before that has been answered."""
-        if self.sim.steps % 16:
-            return False
-        if self._illness() is not None:
-            self._calm_since = None
-        elif self._calm_since is None:
-            self._calm_since = self.sim.now_ms
-        return self._calm_since is not None and self.sim.now_ms >= self._calm_since + 6_000
+        self._wait_until_well()
 
     def _illness(self) -> str | None:
         """What is not yet as it should be."""
-        node = self.operator.node
-        if node is None or not node.healthy:
-            return "the node does not serve"
-        for token in self.checkers.asked:
-            if (
-                token.incarnation == node.incarnation
-                and token.handled_ms < node.sim.now_ms - UNANSWERED_MS
-            ):
-                return f"unanswered: {token.request}"
+        illness = self._illness_of_node()
+        if illness is not None:
+            return illness
         for group_id in GROUPS:
             illness = self._illness_of(group_id)
             if illness is not None:
@@ -240,10 +213,6 @@ class ConsumerRun:
             if not {topic_id for topic_id, _ in consumer.owned} <= ids:
                 return f"{consumer.name} owns a topic that it does not subscribe to"
         return None
-
-    @property
-    def clients(self) -> list[Client]:
-        return list(self.consumers)
 
 
 def simulate_consumers(seed: int, steps: int = STEPS) -> ConsumerRun:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from coordinator.classic.group import ClassicGroup
 from coordinator.settings import GroupSettings, MigrationPolicy
 from protocol.names import GroupId, GroupInstanceId, GroupState
-from tests.simulator.clients import Client
 from tests.simulator.consumer_clients import SESSION_MS
 from tests.simulator.consumer_run import GROUPS, AnyConsumer, ConsumerRun, run_seeds
 from tests.simulator.migration_checkers import MigrationCheckers
@@ -144,10 +143,6 @@ class MigrationRun(ConsumerRun):
             if not consumer.is_reconciled or consumer.epoch != group.generation_id:
                 return f"{consumer.name} is not settled in {group_id}"
         return self._wrongly_owned(group_id, alive)
-
-    @property
-    def clients(self) -> list[Client]:
-        return list(self.consumers)
 
 
 def simulate_migration(seed: int, steps: int = STEPS) -> MigrationRun:

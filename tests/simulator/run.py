@@ -22,14 +22,11 @@ from tests.simulator.clients import (
     Reader,
 )
 from tests.simulator.faults import Operator, draw_weather
+from tests.simulator.healing import HealingRun
 from tests.simulator.network import Network
 from tests.simulator.sim import Broken, Sim
 
 STEPS: Final = 1_500
-HEALED_WITHIN_MS: Final = 90_000
-"""Longer than all timeouts of the run in a row; what is not well by then never will be."""
-
-UNANSWERED_MS: Final = 20_000
 PIPED_UNANSWERED_MS: Final = 40_000
 """Longer than anything waits in a healthy world; what is piped may wait for several groups."""
 
@@ -41,10 +38,11 @@ LONELY: Final = GroupId("lonely")
 PIPED: Final = GroupId("piped")
 
 
-class Run:
+class Run(HealingRun):
     """One world: a node and its operator, a network, clients, checkers."""
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.sim = Sim(seed)
         self.network = Network(self.sim)
         self.checkers = Checkers()
@@ -55,7 +53,6 @@ class Run:
         self.members: list[Member] = []
         self._names = 0
         self._healed_ms = 0
-        self._calm_since: int | None = None
         self.sim.check = lambda: self.checkers.check_step(self.operator.node)
 
     def _settings(self) -> GroupSettings:
@@ -152,37 +149,15 @@ class Run:
         self._healed_ms = self.sim.now_ms
         for member in self.members:
             member.mischief = 0.0
-        deadline_ms = self.sim.now_ms + HEALED_WITHIN_MS
-        self.sim.run(until=lambda: self._is_well() or self.sim.now_ms > deadline_ms)
-        illness = self._illness()
-        if illness is not None:
-            raise Broken(
-                f"seed {self.sim.seed}: {illness}, {HEALED_WITHIN_MS} ms after the healing"
-            )
-        assert self.operator.node is not None
-        self.checkers.check_all(self.operator.node)
-
-    def _is_well(self) -> bool:
-        """Well for some seconds on end: what was asked before that has been answered."""
-        if self.sim.steps % 16:
-            return False
-        if self._illness() is not None:
-            self._calm_since = None
-        elif self._calm_since is None:
-            self._calm_since = self.sim.now_ms
-        return self._calm_since is not None and self.sim.now_ms >= self._calm_since + 6_000
+        self._wait_until_well()
 
     def _illness(self) -> str | None:
         """What is not yet as it should be."""
+        illness = self._illness_of_node()
+        if illness is not None:
+            return illness
         node = self.operator.node
-        if node is None or not node.healthy:
-            return "the node does not serve"
-        for token in self.checkers.asked:
-            if (
-                token.incarnation == node.incarnation
-                and token.handled_ms < node.sim.now_ms - UNANSWERED_MS
-            ):
-                return f"unanswered: {token.request}"
+        assert node is not None
         for pipeliner in self.pipeliners:
             since_ms = pipeliner.waits_since_ms
             if since_ms is not None and since_ms < node.sim.now_ms - PIPED_UNANSWERED_MS:
