@@ -332,6 +332,19 @@ def group_metadata_record(
     return Record(group_metadata_key(group_id), write(value))
 
 
+def new_group_record(group_id: GroupId, at_ms: int) -> Record:
+    """A classic group as it begins: without members, in generation 0."""
+    return group_metadata_record(
+        group_id,
+        protocol_type=None,
+        generation_id=0,
+        protocol_name=None,
+        leader_id=None,
+        state_since_ms=at_ms,
+        members=(),
+    )
+
+
 def group_tombstone(group_id: GroupId) -> Record:
     return Record(group_metadata_key(group_id), None)
 

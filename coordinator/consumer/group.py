@@ -262,10 +262,6 @@ class ConsumerGroup(Group):
     def target_of(self, member_id: MemberId) -> Assignment:
         return self.targets.get(member_id, NO_ASSIGNMENT)
 
-    def owner_of(self, topic_id: TopicId, partition: int) -> MemberId | None:
-        owners = self.owners.get(topic_id)
-        return None if owners is None else owners.get(partition)
-
     # ------------------------------------------------------------ for shared code: GroupView
 
     @property

@@ -43,7 +43,7 @@ from coordinator.migration.replaced_member import (
     member_epoch_answer,
 )
 from coordinator.outcome import Outcome
-from coordinator.records import group_metadata_record
+from coordinator.records import new_group_record
 from coordinator.settings import MigrationPolicy
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -56,7 +56,6 @@ from protocol.names import (
     NO_GENERATION,
     UNKNOWN_MEMBER_ID,
     ErrorCode,
-    GenerationId,
     MemberId,
 )
 from protocol.primitives import Malformed
@@ -114,15 +113,7 @@ def _join_empty_group(group: ConsumerGroupView, command: Join, now: Now) -> Outc
     converted = GroupConverted(
         group.group_id, now.wall_ms, GroupType.CONSUMER, GroupType.CLASSIC, _EMPTY_GROUP
     )
-    record = group_metadata_record(
-        group.group_id,
-        protocol_type=None,
-        generation_id=GenerationId(0),
-        protocol_name=None,
-        leader_id=None,
-        state_since_ms=now.wall_ms,
-        members=(),
-    )
+    record = new_group_record(group.group_id, now.wall_ms)
     return Outcome(events=(converted,), records=(*group.tombstones(), record), then=(command,))
 
 

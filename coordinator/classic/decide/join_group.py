@@ -33,14 +33,13 @@ from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.events import GroupCreated
 from coordinator.member_identity import MemberIdentity
 from coordinator.outcome import Outcome
-from coordinator.records import group_metadata_record
+from coordinator.records import new_group_record
 from coordinator.settings import GroupSettings
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponseMember
 from protocol.names import (
     UNKNOWN_MEMBER_ID,
     ApiKey,
     ErrorCode,
-    GenerationId,
     GroupState,
     MemberId,
 )
@@ -105,15 +104,7 @@ def _create_group(command: Join, now: Now) -> Outcome:
     if command.request.member_id != UNKNOWN_MEMBER_ID:
         refusal = refuse_join(command.token, ErrorCode.UNKNOWN_MEMBER_ID, command.request.member_id)
         return Outcome(replies=(refusal,))
-    record = group_metadata_record(
-        command.group_id,
-        protocol_type=None,
-        generation_id=GenerationId(0),
-        protocol_name=None,
-        leader_id=None,
-        state_since_ms=now.wall_ms,
-        members=(),
-    )
+    record = new_group_record(command.group_id, now.wall_ms)
     created = GroupCreated(command.group_id, now.wall_ms, simple=False)
     return Outcome(events=(created,), records=(record,), then=(command,))
 
