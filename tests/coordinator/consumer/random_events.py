@@ -169,7 +169,7 @@ class RandomEvents:
             topic_id: {
                 partition: max(0, epoch - self._random.randint(0, 2))
                 for partition in sorted(partitions)
-                if self._group.owner_of(topic_id, partition) in (None, member_id)
+                if self._group.owners.get(topic_id, {}).get(partition) in (None, member_id)
             }
             for topic_id, partitions in wanted.items()
         }
