@@ -48,7 +48,7 @@ test: install-test lint types layers  ## run all checks and tests
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup
 
 fast: install-test  ## run only the tests in virtual time, without sockets
-	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics
+	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
 
 lint: install-test
 	$(BIN)/ruff format --check .

@@ -16,12 +16,14 @@ TopicName = NewType("TopicName", str)
 TopicId = UUID
 DirectoryId = UUID
 ProducerId = NewType("ProducerId", int)
+TransactionalId = NewType("TransactionalId", str)
 
 UNKNOWN_MEMBER_ID: Final = MemberId("")
 NO_GENERATION: Final = GenerationId(-1)
 ZERO_TOPIC_ID: Final = UUID(int=0)
 OPERATIONS_NOT_REQUESTED: Final = -(1 << 31)  # In place of a set of authorized operations.
 OFFSETS_TOPIC: Final = TopicName("__consumer_offsets")
+TRANSACTION_STATE_TOPIC: Final = TopicName("__transaction_state")
 HISTORY_TOPIC: Final = TopicName("__group_history")
 LAG_TOPIC: Final = TopicName("__group_lag")
 

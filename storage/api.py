@@ -114,6 +114,10 @@ class Log(Protocol):
         """The position that the next append starts at."""
 
     @property
+    def leader_epoch(self) -> int:
+        """The epoch that this owner writes with; it grows with each election."""
+
+    @property
     def stored_position(self) -> Position:
         """Everything before this position is as durable as `rollcall.flush` promises."""
 

@@ -12,6 +12,7 @@ class MemoryLog:
         self.records = list(records)
         self.batches: list[list[StoredRecord]] = []  # what was appended since this log was opened
         self.stored_position: Position = self.end_position
+        self.leader_epoch = 0
         self.full = False
         self.closed = False
 

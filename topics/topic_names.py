@@ -6,11 +6,11 @@ matters whether a topic is internal. Kafka's counterpart: `Topic`.
 
 from typing import Final
 
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 
 MAX_NAME_LENGTH: Final = 249  # a folder is called name-partition, and 255 is the limit of a folder
 INTERNAL_TOPICS: Final = frozenset(
-    {OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC, "__transaction_state", "__share_group_state"}
+    {OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"}
 )
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 

@@ -37,11 +37,11 @@ class JournaledLog:
 
     __slots__ = (
         "_fault",
-        "_leader_epoch",
         "_queue",
         "_removed",
         "_term",
         "end_position",
+        "leader_epoch",
         "partition_log",
         "stored_position",
         "topic_partition",
@@ -52,7 +52,7 @@ class JournaledLog:
         self._term = queue.term
         self._removed = 0  # segments, since the last call of `enforce_retention`
         self._fault: OSError | Corrupt | None = None
-        self._leader_epoch = partition_log.leader_epoch
+        self.leader_epoch = partition_log.leader_epoch
         self.partition_log = partition_log
         self.topic_partition = partition_log.topic_partition
         self.end_position = partition_log.log_end_offset
@@ -63,7 +63,7 @@ class JournaledLog:
 
     def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         start = self.end_position
-        batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
+        batch = encode_batch(records, start, timestamp_ms, self.leader_epoch)
         end = start + len(records)
         self._queue.enqueue((self, batch, end, timestamp_ms), self._term)
         self.end_position = end

@@ -34,6 +34,7 @@ HOMES = {
         "seams/",
         "storage/",
         "topics/",
+        "transactions/",
         "transfer/",
     ),
     "numpy": ("pipeline/",),

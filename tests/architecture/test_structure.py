@@ -23,8 +23,9 @@ CORE_IMPORTS = {
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
     "purgatory": "collections itertools sortedcontainers",
-    "seams": "collections datetime",
+    "seams": "collections datetime msgspec",
     "topics": "collections contextlib dataclasses enum functools json msgspec re struct uuid zlib",
+    "transactions": "collections enum functools itertools msgspec re re2 struct",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",
 }
 
@@ -60,7 +61,7 @@ def test_no_group_type_imports_another() -> None:
     assert crossing == set()
 
 
-@pytest.mark.parametrize("package", ["config", "history", "coordinator", "topics", "storage"])
+@pytest.mark.parametrize("package", ["config", "history", "coordinator", "topics", "transactions", "storage"])
 def test_a_lower_package_does_not_import_the_daemon(package: str) -> None:
     known = {module.name for module in modules()}
     importers = {
