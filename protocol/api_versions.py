@@ -1,13 +1,13 @@
 """ApiVersions: the APIs and versions that are served, and the answer to a client that asks.
 
-Derived from the declarations in `messages/`. What is not served is not advertised, with Kafka's one
-exception: Produce is advertised from v0, because old librdkafka disables itself otherwise, although
-v0-v2 are refused as every unserved version.
+An API is served if it has a handler; its versions are those of its declaration in `messages/`. What
+is not served is not advertised, with Kafka's one exception: Produce is advertised from v0, because
+old librdkafka disables itself otherwise, although v0-v2 are refused as every unserved version.
 Kafka's counterpart: `ApiVersionsRequest`, `ApiVersionManager`.
 """
 
 import re
-from functools import cache
+from collections.abc import Iterable
 from typing import Final
 
 from protocol.messages import REQUESTS
@@ -18,13 +18,14 @@ _CLIENT_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])
 _NAMES_ITS_SOFTWARE_SINCE: Final = 3
 
 
-@cache
-def served_versions() -> tuple[ApiVersion, ...]:
-    """What is advertised, in the order of the api keys."""
-    return tuple(_advertised(api_key) for api_key in sorted(REQUESTS))
+def served_versions(api_keys: Iterable[ApiKey]) -> tuple[ApiVersion, ...]:
+    """What is advertised of these APIs, in the order of the api keys."""
+    return tuple(_advertised(api_key) for api_key in sorted(api_keys))
 
 
-def answer_api_versions(api_version: int, request: ApiVersionsRequest) -> ApiVersionsResponse:
+def answer_api_versions(
+    api_version: int, request: ApiVersionsRequest, served: tuple[ApiVersion, ...]
+) -> ApiVersionsResponse:
     """The response to ApiVersions of any version, without the features."""
     if api_version not in ApiVersionsRequest.VERSIONS:
         # Written in v0, which every client reads. It asks again with the version named here.
@@ -33,7 +34,7 @@ def answer_api_versions(api_version: int, request: ApiVersionsRequest) -> ApiVer
         )
     if api_version >= _NAMES_ITS_SOFTWARE_SINCE and not _names_its_software(request):
         return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(ErrorCode.NONE, served_versions())
+    return ApiVersionsResponse(ErrorCode.NONE, served)
 
 
 def _names_its_software(request: ApiVersionsRequest) -> bool:

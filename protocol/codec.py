@@ -1,6 +1,6 @@
 """Codec: decodes a frame into header and message, and encodes them again.
 
-The step between `framing.py` and the dispatcher. `decode_request` looks up the reader of
+The step between `framing.py` and the dispatcher. `RequestDecoder` looks up the reader of
 (api key, version) in a table that is filled on first use. One compiled function reads the header
 and the body of a request; one writes the size, the header and the body of a response.
 
@@ -11,7 +11,7 @@ Kafka's counterpart: `RequestHeader.parse`, `RequestContext.parseRequest`, `Abst
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from protocol.writer_source import compile_writer
 
 __all__ = [
     "Malformed",
+    "RequestDecoder",
     "RequestHeader",
     "ResponseHeader",
     "UnknownApiKey",
@@ -55,20 +56,47 @@ class UnsupportedVersion(Malformed):
     """A request that is served, in a version that is not."""
 
 
-# Compiled functions by api key and version, made on first use. Requests are looked up by their
-# first four bytes, which is faster than to unpack two numbers.
+# Compiled functions by api key and version, made on first use.
 _Functions = dict[tuple[int, int], Callable[..., Any]]
-_request_readers: Final[dict[bytes, Callable[..., Any]]] = {}
 _request_writers: Final[_Functions] = {}
 _response_readers: Final[_Functions] = {}
 _response_writers: Final[_Functions] = {}
 
 
-def decode_request(buf: bytes, start: int, end: int) -> tuple[RequestHeader, Request]:
-    """Read the frame buf[start:end]. An ApiVersions of an unserved version comes back empty."""
-    read = _request_readers.get(buf[start : start + 4]) or _find_request_reader(buf, start, end)
-    header_and_body: tuple[RequestHeader, Request] = read(buf, start, end)
-    return header_and_body
+class RequestDecoder:
+    """Decodes the requests of the APIs in `served`; every other one is an unknown api key."""
+
+    __slots__ = ("_readers", "_served")
+
+    def __init__(self, served: Container[int] = REQUESTS) -> None:
+        self._served = served
+        # By the first four bytes, which is faster than to unpack two numbers.
+        self._readers: dict[bytes, Callable[..., Any]] = {}
+
+    def decode(self, buf: bytes, start: int, end: int) -> tuple[RequestHeader, Request]:
+        """Read the frame buf[start:end]. An ApiVersions of an unserved version comes back empty."""
+        read = self._readers.get(buf[start : start + 4]) or self._find_reader(buf, start, end)
+        header_and_body: tuple[RequestHeader, Request] = read(buf, start, end)
+        return header_and_body
+
+    def _find_reader(self, buf: bytes, start: int, end: int) -> Callable[..., Any]:
+        if end - start < _KEY_AND_VERSION.size:
+            raise Malformed(f"a request of {end - start} bytes")
+        api_key, version = _KEY_AND_VERSION.unpack_from(buf, start)
+        if api_key not in self._served:
+            raise UnknownApiKey(_asked(buf, start, end))
+        cls = REQUESTS[ApiKey(api_key)]
+        if version in cls.VERSIONS:
+            read = _request_reader(ApiKey(api_key), version)
+            self._readers[_KEY_AND_VERSION.pack(api_key, version)] = read
+            return read
+        if cls is ApiVersionsRequest:
+            return _read_unserved_api_versions
+        raise UnsupportedVersion(_asked(buf, start, end))
+
+
+decode_request: Final = RequestDecoder().decode
+"""Decodes a request of every API that is declared."""
 
 
 def encode_response(
@@ -106,21 +134,9 @@ def decode_response(
     return header_and_body
 
 
-def _find_request_reader(buf: bytes, start: int, end: int) -> Callable[..., Any]:
-    if end - start < _KEY_AND_VERSION.size:
-        raise Malformed(f"a request of {end - start} bytes")
-    api_key, version = _KEY_AND_VERSION.unpack_from(buf, start)
-    try:
-        cls = REQUESTS[ApiKey(api_key)]
-    except ValueError:
-        raise UnknownApiKey(_asked(buf, start, end)) from None
-    if version in cls.VERSIONS:
-        read = compile_reader(_request_layouts(ApiKey(api_key), version), bounded=True)
-        _request_readers[_KEY_AND_VERSION.pack(api_key, version)] = read
-        return read
-    if cls is ApiVersionsRequest:
-        return _read_unserved_api_versions
-    raise UnsupportedVersion(_asked(buf, start, end))
+@cache
+def _request_reader(api_key: ApiKey, version: int) -> Callable[..., Any]:
+    return compile_reader(_request_layouts(api_key, version), bounded=True)
 
 
 def _asked(buf: bytes, start: int, end: int) -> str:

@@ -78,7 +78,7 @@ class SourceBuilder:
 
     def literal(self, name: str, value: object) -> str:
         """An expression for a default value."""
-        if value is None or value == () or type(value) in {bool, int, str, bytes}:
+        if value is None or value == () or type(value) in {bool, int, float, str, bytes}:
             return repr(value)
         return self.constant(f"default_of_{name}", value)
 
@@ -109,7 +109,7 @@ def least_bytes(wire: WireType, layout: MessageLayout, *, nullable: bool = False
         case Wire(code="16s"):
             return 16
         case Wire(code=code) if code:
-            return {"b": 1, "?": 1, "h": 2, "H": 2, "i": 4, "q": 8}[code]
+            return {"b": 1, "?": 1, "h": 2, "H": 2, "i": 4, "q": 8, "d": 8}[code]
         case Wire(name="string"):
             return 1 if layout.flexible else 2
         case Wire() | ArrayOf():

@@ -26,7 +26,7 @@ from broker.net.route import Route
 from broker.net.sockets import Bound
 from broker.observe.events import PeerFault
 from broker.observe.stats import LONG_TURN_S
-from protocol.codec import Malformed, UnknownApiKey, UnsupportedVersion, decode_request
+from protocol.codec import Malformed, RequestDecoder, UnknownApiKey, UnsupportedVersion
 from protocol.framing import Frame, FrameReader
 from seams.now import Now
 
@@ -50,6 +50,7 @@ class ConnectionHost(Protocol):
     """What a connection needs of the server that accepted it."""
 
     clock: SystemClock
+    decoder: RequestDecoder
     latest_route: Route | None
     produce_max_bytes: int
     quotas: Quotas
@@ -386,7 +387,7 @@ class Connection(asyncio.Protocol):
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
         try:
-            header, request = decode_request(buf, start, end)
+            header, request = server.decoder.decode(buf, start, end)
         except Malformed as bad:
             self._fault(_FAULTS.get(type(bad), PeerFault.MALFORMED), str(bad))
             return

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.net.route import Disconnected, Route
-from protocol.api_versions import answer_api_versions
+from protocol.api_versions import answer_api_versions, served_versions
 from protocol.messages import REQUESTS, Request, Response
 from protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -89,7 +89,7 @@ class Dispatcher:
         coordinator: Core,
         *others: Core,
     ) -> None:
-        """Every API that is served must be in exactly one core, ApiVersions in none."""
+        """An API is served if a core has a handler for it: at most one core, ApiVersions none."""
         self._reply = reply
         self._handlers: dict[ApiKey, Handler] = {ApiKey.API_VERSIONS: self._answer_api_versions}
         disconnected: dict[ApiKey, Disconnected] = {}
@@ -98,12 +98,13 @@ class Dispatcher:
             assert not twice, f"two handlers for {_names(twice)}"
             self._handlers.update(core.handlers)
             disconnected |= dict.fromkeys(core.handlers, core.disconnected)
-        differing = self._handlers.keys() ^ REQUESTS.keys()
-        assert not differing, f"no handler, or no messages, for {_names(differing)}"
+        undeclared = self._handlers.keys() - REQUESTS.keys()
+        assert not undeclared, f"no messages for {_names(undeclared)}"
         self.routes = {
             api_key: Route(api_key, self._handlers[api_key], disconnected.get(api_key))
-            for api_key in REQUESTS
+            for api_key in sorted(self._handlers)
         }
+        self._served_versions = served_versions(self.routes)
         self._coordinator_apis = coordinator.handlers.keys()
         self.unserved_api_versions = Route(
             ApiKey.API_VERSIONS,
@@ -145,14 +146,15 @@ class Dispatcher:
 
     def _answer_api_versions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ApiVersionsRequest)
-        answer = answer_api_versions(token.api_version, request)
+        answer = answer_api_versions(token.api_version, request, self._served_versions)
         if answer.error_code is ErrorCode.NONE:
             answer = _with_features(answer, token.api_version)
         self._reply(token, answer)
 
     def _refuse_api_versions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ApiVersionsRequest)
-        self._reply(token, answer_api_versions(UNSERVED_VERSION, request))
+        answer = answer_api_versions(UNSERVED_VERSION, request, self._served_versions)
+        self._reply(token, answer)
 
 
 def _names(api_keys: Iterable[ApiKey]) -> str:

@@ -28,7 +28,7 @@ from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
 from coordinator.decision_failed import AnswerPending
-from protocol.codec import encode_response
+from protocol.codec import RequestDecoder, encode_response
 from protocol.messages import Response
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -73,6 +73,7 @@ class Server:
         self.stalls = LoopStalls()
         self.latest_route: Route | None = None  # of the newest request: what a long turn did
         self.routes: dict[int, Route] = {}
+        self.decoder = RequestDecoder(self.routes)
         self.unserved_api_versions: Route
 
     async def serve(self, dispatcher: Dispatcher, listeners: Sequence[Bound]) -> None:
@@ -91,6 +92,7 @@ class Server:
     def use(self, dispatcher: Dispatcher) -> None:
         """From now on requests have a handler, and idle connections are closed."""
         self.routes = {int(api_key): route for api_key, route in dispatcher.routes.items()}
+        self.decoder = RequestDecoder(self.routes)
         self.unserved_api_versions = dispatcher.unserved_api_versions
         self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
 

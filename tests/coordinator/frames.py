@@ -176,6 +176,8 @@ class Frames:
                 size = uvarint(len(blob) + 1) if flexible else len(blob).to_bytes(4, "big")
                 return size + blob
             case Wire(code=code):
+                if code in "dH":
+                    return self.random.randbytes(8 if code == "d" else 2)
                 width = {"b": 1, "h": 2, "i": 4, "q": 8}[code]
                 return self._int(name, code).to_bytes(width, "big", signed=True)
         raise AssertionError(wire)

@@ -66,6 +66,10 @@ def _value(wire: WireType, version: int, random: Random) -> Any:
             return random.choice(list(ErrorCode))
         case Wire(name="uuid"):
             return UUID(int=random.choice((0, 1, random.getrandbits(128))))
+        case Wire(name="float64"):
+            return random.choice((0.0, -1.5, 1e300, float(random.getrandbits(40))))
+        case Wire(name="uint16"):
+            return random.choice((0, 1, 65_535))
         case Wire(name="string"):
             return random.choice(_STRINGS)
         case Wire(code=code) if code in _BITS:

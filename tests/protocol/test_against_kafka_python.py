@@ -19,7 +19,17 @@ from protocol.schema import ArrayOf, Message, StructOf, Wire, fields_of
 from tests.protocol.samples import EVERY_MESSAGE, every_array_long, message_id, sample
 
 # Messages that kafka-python 3.0 does not have.
-UNKNOWN_TO_THEM = {ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE}
+UNKNOWN_TO_THEM = {
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+}
 THEIR_MESSAGES = [(cls, v) for cls, v in EVERY_MESSAGE if cls.API_KEY not in UNKNOWN_TO_THEM]
 
 

@@ -5,6 +5,7 @@ import pytest
 from protocol.api_names import api_name
 from protocol.codec import (
     Malformed,
+    RequestDecoder,
     RequestHeader,
     ResponseHeader,
     UnknownApiKey,
@@ -103,12 +104,11 @@ BAD_REQUESTS = {
     "005d 0000 00000007 0000": "api key 93, version 0, client id ''",
     "004c 0000 00000007 0002 6331 00": "ShareGroupHeartbeat (api key 76), version 0, "
     "client id 'c1'",
-    "0030 0001 00000007 ffff": "DescribeClientQuotas (api key 48), version 1",
-    "0030 0001 00000007": "DescribeClientQuotas (api key 48), version 1",
-    "0030 0001 00000007 0003 6331": "DescribeClientQuotas (api key 48), version 1",
-    "0030 0001 00000007 0002 1bff": "DescribeClientQuotas (api key 48), version 1, "
-    "client id '\\x1b\ufffd'",
-    f"0030 0001 00000007 0200 {'61' * 512}": "DescribeClientQuotas (api key 48), version 1, "
+    "004e 0001 00000007 ffff": "ShareFetch (api key 78), version 1",
+    "004e 0001 00000007": "ShareFetch (api key 78), version 1",
+    "004e 0001 00000007 0003 6331": "ShareFetch (api key 78), version 1",
+    "004e 0001 00000007 0002 1bff": "ShareFetch (api key 78), version 1, client id '\\x1b\ufffd'",
+    f"004e 0001 00000007 0200 {'61' * 512}": "ShareFetch (api key 78), version 1, "
     f"client id '{'a' * 80}...'",
     "000c 0005 00000007 0000": "Heartbeat (api key 12), version 5, client id ''",
     "000c ffff 00000007 0000": "Heartbeat (api key 12), version -1, client id ''",
@@ -132,7 +132,17 @@ def test_unknown_apis_and_unserved_versions_are_distinct_errors() -> None:
         decode_request(*request_bytes("000c 0005 00000007 0000"))
 
 
-def test_what_is_served_is_named_as_kafka_names_it() -> None:
+def test_an_api_without_a_handler_is_unknown_and_its_body_is_not_decoded() -> None:
+    decoder = RequestDecoder({ApiKey.HEARTBEAT})
+    unserved = request_bytes("001a 0000 00000007 0002 6331 00")
+
+    with pytest.raises(UnknownApiKey, match=r"^EndTxn \(api key 26\), version 0, client id 'c1'$"):
+        decoder.decode(*unserved)
+    with pytest.raises(Malformed, match=r"^EndTxnRequest v0 ends too early$"):
+        decode_request(*unserved)
+
+
+def test_what_is_declared_is_named_as_kafka_names_it() -> None:
     for api_key in ApiKey:
         assert api_name(api_key).split()[0].upper() == api_key.name.replace("_", "")
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from broker.net.dispatch import Dispatcher
-from protocol.messages import REQUESTS, Request
+from protocol.messages import REQUESTS, Request, Response
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.names import ApiKey
 from seams.handler import Handler
 from seams.now import Now
@@ -33,12 +34,12 @@ def dispatcher_of(*cores: Recorder) -> Dispatcher:
     return Dispatcher(lambda token, response: None, *cores)
 
 
-def test_the_routes_are_in_the_order_of_the_messages() -> None:
+def test_the_routes_are_in_the_order_of_the_api_keys() -> None:
     first, second = Recorder({ApiKey.HEARTBEAT}), Recorder(SERVED - {ApiKey.HEARTBEAT})
 
     routes = dispatcher_of(first, second).routes
 
-    assert list(routes) == list(REQUESTS)
+    assert list(routes) == sorted(REQUESTS)
     assert routes[ApiKey.HEARTBEAT].handle is first.handlers[ApiKey.HEARTBEAT]
     assert routes[ApiKey.HEARTBEAT].disconnected == first.disconnected
     assert routes[ApiKey.PRODUCE].disconnected == second.disconnected
@@ -50,14 +51,35 @@ def test_the_routes_are_in_the_order_of_the_messages() -> None:
     [
         (SERVED, {ApiKey.FETCH}, "two handlers for FETCH"),
         (SERVED, {ApiKey.API_VERSIONS}, "two handlers for API_VERSIONS"),
-        (SERVED - {ApiKey.FETCH}, set(), "no handler, or no messages, for FETCH"),
     ],
 )
-def test_each_api_has_exactly_one_handler(
+def test_no_api_has_two_handlers(
     coordinator: set[ApiKey], data_plane: set[ApiKey], words: str
 ) -> None:
     with pytest.raises(AssertionError, match=words):
         dispatcher_of(Recorder(coordinator), Recorder(data_plane))
+
+
+def test_an_api_without_a_handler_has_no_route_and_is_not_advertised() -> None:
+    answers: list[Response | None] = []
+    dispatcher = Dispatcher(
+        lambda token, response: answers.append(response), Recorder({ApiKey.FETCH, ApiKey.HEARTBEAT})
+    )
+    request = ApiVersionsRequest("a-client", "1")
+    dispatcher.routes[ApiKey.API_VERSIONS].handle(
+        request, ReplyToken(4, "a-client", "/127.0.0.1"), NOW
+    )
+
+    assert list(dispatcher.routes) == [ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS]
+    assert isinstance(answers[0], ApiVersionsResponse)
+    assert [api.api_key for api in answers[0].api_keys] == list(dispatcher.routes)
+
+
+def test_every_handler_has_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(REQUESTS, ApiKey.FETCH)
+
+    with pytest.raises(AssertionError, match="no messages for FETCH"):
+        dispatcher_of(Recorder({ApiKey.FETCH, ApiKey.HEARTBEAT}))
 
 
 def test_a_listener_hears_of_the_coordinators_requests_until_it_is_taken_away() -> None:

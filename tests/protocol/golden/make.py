@@ -65,7 +65,7 @@ def _fields(
         nullable = _versions(field.get("nullableVersions", "none"))
         is_tagged_struct = field["type"][0].isupper() and "tag" in field
         yield indent + line(
-            re.sub(r"(?<=[a-z])([A-Z])", r"_\1", field["name"]).lower(),
+            re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", field["name"]).lower(),
             field["type"],
             present,
             nullable=[] if is_tagged_struct else [v for v in present if v in nullable],
@@ -98,6 +98,8 @@ def _default(field: dict[str, Any]) -> object:
             return written or ""
         case "bytes":
             return b""
+        case "float64":
+            return float(str(written or 0))
         case "bool":
             return str(written).lower() == "true"
         case "uuid":
