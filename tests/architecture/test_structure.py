@@ -61,7 +61,9 @@ def test_no_group_type_imports_another() -> None:
     assert crossing == set()
 
 
-@pytest.mark.parametrize("package", ["config", "history", "coordinator", "topics", "transactions", "storage"])
+@pytest.mark.parametrize(
+    "package", ["config", "history", "coordinator", "topics", "transactions", "storage"]
+)
 def test_a_lower_package_does_not_import_the_daemon(package: str) -> None:
     known = {module.name for module in modules()}
     importers = {
