@@ -33,7 +33,6 @@ from uuid import UUID
 
 from config.keys import Config
 from coordinator.group import CommittedOffset
-from coordinator.java_hash import partition_of
 from coordinator.records import add_offset_commits
 from protocol.codec import decode_response, encode_request
 from protocol.headers import RequestHeader
@@ -42,6 +41,7 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, TopicName
+from seams.java_hash import partition_of
 from storage.api import LogSettings, RecordPair, TopicPartition
 from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk

@@ -28,9 +28,7 @@ from coordinator.group_counts import GroupCounts
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
 from coordinator.image import LoadStart
-from coordinator.java_hash import partition_of
 from coordinator.many_groups import ManyGroups
-from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
 from coordinator.settings import GroupSettings
@@ -66,6 +64,8 @@ from purgatory.purgatory import Purgatory
 from seams.assignment_runner import AssignmentRunner
 from seams.group_configs import GroupConfigs
 from seams.handler import Handler
+from seams.java_hash import partition_of
+from seams.next_deadline import NextDeadline
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.stopwatch import Stopwatch, stopped

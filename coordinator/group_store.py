@@ -25,13 +25,13 @@ from coordinator.group_types import (
     end_group,
     new_group,
 )
-from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
 from coordinator.offsets.evolve import evolve_offsets
 from coordinator.records import batch_bytes_at_most
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId
 from purgatory.purgatory import Purgatory
+from seams.next_deadline import NextDeadline
 from seams.now import Now
 from storage.api import Log, Position, RecordPair
 

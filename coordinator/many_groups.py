@@ -15,7 +15,6 @@ from typing import Final, Generic, NamedTuple
 from coordinator.combined_answer import CombinedAnswer, T
 from coordinator.decision_failed import AnswerPending, DecisionFailed
 from coordinator.describe_groups import classic_description, consumer_description
-from coordinator.java_hash import partition_of
 from coordinator.offsets.offset_fetch import (
     fetched_bytes,
     is_large,
@@ -55,6 +54,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.names import ErrorCode, GroupId
 from protocol.primitives import fits_string
+from seams.java_hash import partition_of
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Position

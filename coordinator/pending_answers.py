@@ -15,10 +15,10 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from coordinator.commands import StoredCommand
-from coordinator.next_deadline import NextDeadline
 from coordinator.refusals import refused
 from protocol.messages import Response
 from protocol.names import ErrorCode
+from seams.next_deadline import NextDeadline
 from seams.reply_token import ReplyToken
 from storage.api import Position
 

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from coordinator.group import CommittedOffset
-from coordinator.java_hash import hash_map_order
 from coordinator.record_schemas import (
     RECORD_SCHEMAS,
     GroupMetadataKey,
@@ -47,6 +46,7 @@ from protocol.primitives import (
     string_length,
 )
 from protocol.schema import Message
+from seams.java_hash import hash_map_order
 from storage.api import Record, RecordPair
 
 LEGACY_OFFSET_COMMIT: Final = 0

@@ -12,10 +12,10 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.events import AnyEvent
 from coordinator.group_counts import GroupCounts
 from coordinator.history_sink import HistorySink
-from coordinator.next_deadline import NextDeadline
 from coordinator.pending_answers import Send
 from coordinator.settings import GroupSettings
 from protocol.names import TopicId
+from seams.next_deadline import NextDeadline
 from seams.topics_view import TopicsView
 
 

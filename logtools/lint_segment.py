@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from coordinator.java_hash import partition_of
 from logtools.decoders import decoder_for
 from logtools.findings import Finding, Findings, LintCounts
 from logtools.layout import PartitionPlace, SegmentFile
@@ -18,6 +17,7 @@ from logtools.lint_index import OffsetIndexCheck, TimeIndexCheck
 from logtools.lint_transactions import TransactionIndexCheck
 from logtools.walk import Batch, DamagedBytes, walk
 from protocol.names import OFFSETS_TOPIC
+from seams.java_hash import partition_of
 from storage.batch.record_batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,

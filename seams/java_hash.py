@@ -6,9 +6,9 @@ from functools import lru_cache
 from operator import mul
 from typing import Final
 
-_GROUPS_CACHED: Final = 65_536
+_KEYS_OF_PARTITIONS_CACHED: Final = 65_536
 _LENGTH_CACHED: Final = 255
-"""Longer group ids are hashed each time: clients must not fill memory with names they think up."""
+"""Longer ids are hashed each time: clients must not fill memory with names they think up."""
 
 _SMALLEST: Final = -(1 << 31)
 _POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(_LENGTH_CACHED + 1))
@@ -34,16 +34,19 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-def partition_of(group_id: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` that holds this group, and so its coordinator."""
-    if len(group_id) <= _LENGTH_CACHED:
-        return _partition_of(group_id, partitions)
-    return _partition_of.__wrapped__(group_id, partitions)
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of a coordinator's topic that holds this key, and so its coordinator.
+
+    A group's partition of `__consumer_offsets`, a transactional id's of `__transaction_state`.
+    """
+    if len(key) <= _LENGTH_CACHED:
+        return _partition_of(key, partitions)
+    return _partition_of.__wrapped__(key, partitions)
 
 
-@lru_cache(maxsize=_GROUPS_CACHED)
-def _partition_of(group_id: str, partitions: int) -> int:
-    value = java_hash(group_id)
+@lru_cache(maxsize=_KEYS_OF_PARTITIONS_CACHED)
+def _partition_of(key: str, partitions: int) -> int:
+    value = java_hash(key)
     return (0 if value == _SMALLEST else abs(value)) % partitions
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
-from coordinator.java_hash import partition_of
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
@@ -30,6 +29,7 @@ from coordinator.records import (
 from coordinator.writable import unwritable_offset
 from protocol.names import GroupId
 from protocol.primitives import UTF8
+from seams.java_hash import partition_of
 from transfer.errors import BadText
 
 OFFSET_TYPES: Final = (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT)

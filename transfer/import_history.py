@@ -8,7 +8,6 @@ written in the same step as the offsets (append.py), so that both are there or n
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
 from history.entries import (
@@ -19,6 +18,7 @@ from history.entries import (
 from history.entry_values import RequestClient
 from history.recording.offset_changes import chunks
 from history.recording.rebalance_tracker import RecordLimits
+from seams.java_hash import partition_of
 from storage.batch.timed_batches import TimedRecord
 from storage.log.partition_log import PartitionLog
 from transfer.append import Beside

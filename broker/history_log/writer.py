@@ -17,7 +17,6 @@ from broker.history_log.reader import HistoryWindow, windows
 from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
-from coordinator.java_hash import partition_of
 from history.encoding import encode
 from history.entries import HistoryEntry
 from history.entry_values import TopicPartitionCounts
@@ -27,6 +26,7 @@ from history.recording.offset_changes import split_entries
 from history.recording.rebalance_tracker import RecordLimits
 from history.recording.recorder import HistoryRecorder
 from protocol.names import HISTORY_TOPIC, GroupId
+from seams.java_hash import partition_of
 from seams.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
 from storage.journal.journal import Journal

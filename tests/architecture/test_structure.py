@@ -23,7 +23,7 @@ CORE_IMPORTS = {
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
     "purgatory": "collections itertools sortedcontainers",
-    "seams": "collections datetime msgspec",
+    "seams": "array collections datetime functools msgspec operator",
     "topics": "collections contextlib dataclasses enum functools json msgspec re struct uuid zlib",
     "transactions": "collections enum functools itertools msgspec re re2 struct",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",

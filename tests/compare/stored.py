@@ -18,12 +18,12 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
-from coordinator.java_hash import hash_map_order
 from logtools.group_records import RECORD_TYPES, decode_group_record
 from logtools.layout import place_at
 from logtools.walk import Batch, walk
 from protocol.compiler import reader, writer
 from protocol.names import OFFSETS_TOPIC
+from seams.java_hash import hash_map_order
 from storage.batch.record_batch import read_records
 from storage.log.checkpoints import encode_uuid
 

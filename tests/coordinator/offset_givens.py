@@ -7,7 +7,6 @@ from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.group import CommittedOffset
 from coordinator.group_counts import GroupCounts
 from coordinator.group_store import GroupStore
-from coordinator.next_deadline import NextDeadline
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.messages import Response
@@ -21,6 +20,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
+from seams.next_deadline import NextDeadline
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from tests.memory_log import MemoryLog

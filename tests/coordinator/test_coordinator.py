@@ -14,7 +14,6 @@ from coordinator.classic.evolve import evolve
 from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import PartitionClosed, PartitionLoaded, PartitionLoadFailed
-from coordinator.java_hash import java_hash, partition_of
 from coordinator.settings import GroupSettings
 from protocol.messages import Request
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -37,6 +36,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
+from seams.java_hash import java_hash, partition_of
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 

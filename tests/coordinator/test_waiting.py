@@ -4,13 +4,13 @@ import pytest
 
 from coordinator.combined_answer import CombinedAnswer
 from coordinator.locks import GroupLock
-from coordinator.next_deadline import NextDeadline
 from coordinator.pending_answers import ClientAnswer, PendingAnswers
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsResponse
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.names import ErrorCode, TopicName
+from seams.next_deadline import NextDeadline
 from tests.world import Token, World, kafka_settings
 
 TIMEOUT_MS = 5_000

@@ -16,7 +16,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from coordinator.java_hash import partition_of
 from coordinator.record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -30,6 +29,7 @@ from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.compiler import writer
 from protocol.names import OFFSETS_TOPIC
+from seams.java_hash import partition_of
 from storage import api
 from storage.api import Record
 from storage.batch.record_batch import encode_batch

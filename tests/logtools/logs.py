@@ -6,9 +6,9 @@ from pathlib import Path
 from uuid import UUID
 
 from coordinator.group import CommittedOffset
-from coordinator.java_hash import partition_of
 from coordinator.records import add_offset_commits, add_offset_tombstones
 from protocol.names import GroupId, TopicName
+from seams.java_hash import partition_of
 from storage.api import Record, RecordPair, TopicPartition
 from storage.batch.record_batch import encode_batch, iter_batches, read_header
 from storage.disk import RealDisk

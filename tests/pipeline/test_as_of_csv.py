@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from cli.commands import cli
-from coordinator.java_hash import partition_of
+from seams.java_hash import partition_of
 from tests.broker.daemon import Daemon
 from tests.interop.kafka_tools import CONSUMER_GROUPS, require_kafka_tools
 from tests.pipeline.logs import NOON_MS, commit, write_log

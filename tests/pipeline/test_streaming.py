@@ -17,7 +17,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from coordinator.java_hash import partition_of
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
 from pipeline.derive.anomalies import STALLED_INSTANTS
@@ -37,6 +36,7 @@ from pipeline.stream.health_stream import (
 )
 from pipeline.stream.state import BadState, State
 from pipeline.stream.status_topic import NoTopic, StatusTopic
+from seams.java_hash import partition_of
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log

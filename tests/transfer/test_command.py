@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.java_hash import partition_of
+from seams.java_hash import partition_of
 from storage.batch.record_batch import encode_batch
 from storage.data_dir import DataDir
 from storage.repair.repair_plan import REPAIR_FILE

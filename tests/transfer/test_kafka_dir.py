@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from coordinator.classic.generation_record import generation_record
-from coordinator.java_hash import partition_of
 from protocol.names import GenerationId, GroupId, MemberId
+from seams.java_hash import partition_of
 from storage.api import Record
 from storage.batch.record_batch import encode_batch, iter_batches, read_records
 from storage.log.checkpoints import encode_uuid

@@ -3,9 +3,9 @@
 import pytest
 
 from coordinator.classic.generation_record import generation_record
-from coordinator.java_hash import partition_of
 from coordinator.records import read_offset_commit_value, read_offset_key, record_type
 from protocol.names import ZERO_TOPIC_ID, GenerationId, GroupId, MemberId
+from seams.java_hash import partition_of
 from storage.api import Record
 from tests.transfer.given import (
     FOREIGN_ID,

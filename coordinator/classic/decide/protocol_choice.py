@@ -7,7 +7,7 @@ Kafka's counterpart: `ClassicGroup.selectProtocol`.
 from collections.abc import Sequence
 
 from coordinator.classic.events import Protocols
-from coordinator.java_hash import hash_map_order
+from seams.java_hash import hash_map_order
 
 
 def choose_protocol(offers: Sequence[Protocols]) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from coordinator.java_hash import java_hash
 from protocol.names import MemberId, TopicId
+from seams.java_hash import java_hash
 
 _SMALLEST_TABLE: Final = 16
 _MEMBERS_CACHED: Final = 16_384

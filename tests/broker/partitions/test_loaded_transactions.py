@@ -6,7 +6,7 @@ or an aborted transaction wrote was never committed, and no client may read it.
 
 from confluent_kafka import Consumer, TopicPartition
 
-from coordinator.java_hash import partition_of
+from seams.java_hash import partition_of
 from storage.batch.record_batch import encode_batch
 from tests.transfer.given import NOW_MS, marker, offset_record, transactional, write_segment
 

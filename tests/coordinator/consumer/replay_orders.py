@@ -22,7 +22,6 @@ from coordinator.consumer.records import (
     target_member_record,
     target_metadata_record,
 )
-from coordinator.java_hash import partition_of
 from coordinator.record_schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -35,6 +34,7 @@ from coordinator.record_schemas import (
 from coordinator.records import group_tombstone
 from protocol.names import GroupId, GroupInstanceId, MemberId, TopicName
 from protocol.schema import Message
+from seams.java_hash import partition_of
 from storage.api import Record
 from tests.coordinator.golden.samples import record_of
 from tests.transfer.given import classic_group, offset_record
