@@ -13,10 +13,10 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from seams.topic_names import name_fault
 from storage.api import Corrupt, TopicPartition
 from topics.checked_json import check_document, dump_checked
 from topics.settings import TOPIC_PARTITIONS_MAX
-from topics.topic_names import name_fault
 
 CATALOG_FORMAT: Final = 1
 

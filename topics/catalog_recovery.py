@@ -18,11 +18,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from seams.topic_names import name_fault
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, TopicEntry
 from topics.events import PartitionsFoundMissing, PartitionsRecreated, TopicEvent, TopicRecovered
 from topics.settings import InternalTopic, TopicSettings
-from topics.topic_names import name_fault
 
 _NOT_OURS: Final = (
     "its folder has topic id {found}, the topic has {wanted}: bring the right folder back, or "

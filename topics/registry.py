@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from protocol.config_def import ConfigException
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
+from seams.topic_names import collision_key, is_internal
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
@@ -37,7 +38,6 @@ from topics.events import (
 from topics.partition import Partition
 from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
-from topics.topic_names import collision_key, is_internal
 
 LOST_CATALOG_SKIP: Final = 1_000_000
 """Producer ids skipped when the catalog is lost: the logs have the greatest one that was used, but

@@ -36,6 +36,7 @@ from broker.observe.events import PartFailed
 from config.limits import CleanerSettings
 from protocol.names import TopicName
 from seams.now import Now
+from seams.topic_names import is_internal
 from storage.api import Corrupt, TopicPartition
 from storage.cleaner.cleaner import (
     LogToClean,
@@ -55,7 +56,6 @@ from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted
 from storage.snapshot import covers_up_to
 from topics.producers import SEQUENCE_MAX, ProducerEntry
 from topics.registry import TopicRegistry
-from topics.topic_names import is_internal
 
 ATTEMPTS_MAX: Final = 3
 """Passes of one log that may fail in a row before it is marked uncleanable."""

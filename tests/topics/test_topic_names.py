@@ -2,7 +2,7 @@
 
 import pytest
 
-from topics.topic_names import collision_key, is_internal, name_fault
+from seams.topic_names import collision_key, is_internal, name_fault
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_c.d", "0", "...", "x" * 249, "-"])

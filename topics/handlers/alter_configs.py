@@ -24,6 +24,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.topic_names import name_fault
 from topics.admin_queue import Steps
 from topics.api_error import ApiError, disk_error, internal_topic_error
 from topics.config_resources import ConfigOperation, ConfigResourceType
@@ -32,7 +33,6 @@ from topics.configs import TopicConfigKey
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GROUP_CONFIG_KEYS, GroupConfigKey
 from topics.registry import TopicRegistry
-from topics.topic_names import name_fault
 
 _DONE: Final = ApiError(ErrorCode.NONE)
 _OPERATIONS: Final = frozenset(ConfigOperation)

@@ -18,12 +18,12 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 from topics.admin_queue import Steps
 from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, disk_error
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import NewTopic, TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
-from topics.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 
 DEFAULT = -1
 

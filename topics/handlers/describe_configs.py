@@ -21,6 +21,7 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from protocol.names import ConfigSource, ErrorCode, TopicName
+from seams.topic_names import name_fault
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
 from topics.config_resources import ConfigResourceType
@@ -28,7 +29,6 @@ from topics.configs import ConfigEntry, displayed_value
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GroupConfigEntry
 from topics.registry import Topic, TopicRegistry
-from topics.topic_names import name_fault
 
 _RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
 _NO_ROOM: Final = ApiError(

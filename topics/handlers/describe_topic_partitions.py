@@ -13,10 +13,10 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.topic_names import is_internal, name_fault
 from topics.authorized_operations import TOPIC_OPERATIONS
 from topics.partition import NO_LEADER
 from topics.registry import Topic, TopicRegistry
-from topics.topic_names import is_internal, name_fault
 
 
 def answer_describe_topic_partitions(

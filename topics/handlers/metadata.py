@@ -24,6 +24,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.reply_token import ReplyToken
+from seams.topic_names import is_internal, name_fault
 from topics.admin_queue import Steps
 from topics.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from topics.cluster import ClusterView
@@ -32,7 +33,6 @@ from topics.partition import NO_LEADER
 from topics.placement import factor_fault
 from topics.registry import NewTopic, Topic, TopicRegistry
 from topics.settings import TopicSettings
-from topics.topic_names import is_internal, name_fault
 
 FIRST_VERSION_BY_ID: Final = 12
 AUTO_CREATION_FAILURES_MAX: Final = 1_000
