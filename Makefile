@@ -135,6 +135,10 @@ long-consumer-clients: install-test  ## consumer groups with librdkafka, Java an
 	CONSUMER_CLIENTS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_consumer_groups.py \
 	  tests/interop/test_consumer_migration.py
 
+long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, from Maven Central)
+	KAFKA_APPS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_streams.py \
+	  tests/interop/test_connect.py tests/interop/test_mirror_maker.py
+
 long-consumer-fuzz: SEEDS = 1-200
 long-consumer-fuzz: install-test  ## compare random requests of consumer groups with a real Kafka: DRIVER=its script, SEEDS (1-200)
 	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS)

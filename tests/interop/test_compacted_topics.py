@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logtools.findings import LintCounts
+from logtools.findings import Finding, LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.names import OFFSETS_TOPIC
@@ -186,7 +186,7 @@ def test_killed_at_random_moments_while_it_commits_and_cleans(start_daemon: Star
     assert "is damaged" not in daemon.log()
     wait_for("a pass, at the latest now", lambda: begun_lines(daemon, "__consumer_offsets-0") > 0)
     assert daemon.stop() == 0
-    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
+    assert damage_in(daemon) == []
 
 
 def test_a_stop_ends_a_pass_at_once(start_daemon: StartDaemon) -> None:
@@ -249,7 +249,7 @@ def test_kafkas_tool_reads_what_a_pass_has_left(start_daemon: StartDaemon) -> No
     wait_for("two passes", commit_on)
     client.close()
     assert daemon.stop() == 0
-    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
+    assert damage_in(daemon) == []
     tools = require_kafka_tools()
     logs = sorted((daemon.data_dir / "__consumer_offsets-0").glob("*.log"))
     files = ",".join(map(str, logs))
@@ -377,3 +377,9 @@ def test_a_damaged_log_is_set_aside_and_the_others_are_cleaned(start_daemon: Sta
     assert re.search(rf"log={victim}-0 .*at byte 0: stored crc", daemon.log())
     assert metric(daemon, "rollcall_cleaner_uncleanable_bytes") > 0
     assert cleaned_lines(daemon, f"{victim}-0") == 0
+
+
+def damage_in(daemon: Daemon) -> list[Finding]:
+    """Without notes: a kill may leave a small file that was being written."""
+    found = findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())
+    return [finding for finding in found if not finding.is_note]
