@@ -44,6 +44,45 @@ class StoredRecord(NamedTuple):
     value: bytes | None
 
 
+class BatchProducer(NamedTuple):
+    """Who writes a transactional batch."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class EndMarker(NamedTuple):
+    """What a control batch says: the end of a producer's transaction in this log."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+
+
+class TransactionalRecord(NamedTuple):
+    """A record of a transaction read back; it counts if a marker commits the transaction."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    producer_id: int
+    producer_epoch: int
+
+
+class StoredMarker(NamedTuple):
+    """A marker read back."""
+
+    offset: int
+    timestamp_ms: int
+    marker: EndMarker
+
+
+LoggedRecord = StoredRecord | TransactionalRecord | StoredMarker
+"""What a load reads of a log, in its order."""
+
+
 class AbortedTransaction(NamedTuple):
     """Of one producer in one log: from its first record to its marker."""
 
@@ -124,11 +163,20 @@ class Log(Protocol):
     def has_room(self) -> bool:
         """False while the journal is full or closed: then decide nothing that needs a write."""
 
-    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
+    def append(
+        self,
+        records: Sequence[RecordPair],
+        timestamp_ms: int,
+        producer: BatchProducer | None = None,
+    ) -> Position:
         """Queue one atomic batch, all with one timestamp; returns the position after it.
 
+        With a producer it is a batch of its transaction.
         Raises LogClosed. The caller keeps answers that depend on the batch until it is stored.
         """
+
+    def append_marker(self, marker: EndMarker, timestamp_ms: int) -> Position:
+        """Queue the control batch that ends a producer's transaction; as `append`."""
 
 
 class LogSettings(Struct, frozen=True):

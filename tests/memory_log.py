@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 
-from storage.api import LogClosed, Position, RecordPair, StoredRecord
+from storage.api import (
+    BatchProducer,
+    EndMarker,
+    LogClosed,
+    LoggedRecord,
+    Position,
+    RecordPair,
+    StoredMarker,
+    StoredRecord,
+    TransactionalRecord,
+)
 
 
 class MemoryLog:
     """Satisfies `storage.api.Log`; the test decides when what was appended is stored."""
 
-    def __init__(self, records: Sequence[StoredRecord] = ()) -> None:
-        self.records = list(records)
-        self.batches: list[list[StoredRecord]] = []  # what was appended since this log was opened
+    def __init__(self, records: Sequence[LoggedRecord] = ()) -> None:
+        self.records: list[LoggedRecord] = list(records)
+        self.batches: list[list[StoredRecord]] = []  # plain ones, appended since this was opened
         self.stored_position: Position = self.end_position
         self.leader_epoch = 0
         self.full = False
@@ -23,7 +33,12 @@ class MemoryLog:
     def has_room(self) -> bool:
         return not self.full and not self.closed
 
-    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
+    def append(
+        self,
+        records: Sequence[RecordPair],
+        timestamp_ms: int,
+        producer: BatchProducer | None = None,
+    ) -> Position:
         if self.closed:
             raise LogClosed
         first = self.end_position
@@ -31,8 +46,17 @@ class MemoryLog:
             StoredRecord(first + n, timestamp_ms, key, value)
             for n, (key, value) in enumerate(records)
         ]
-        self.batches.append(batch)
-        self.records.extend(batch)
+        if producer is None:
+            self.batches.append(batch)
+            self.records.extend(batch)
+        else:
+            self.records.extend(TransactionalRecord(*record, *producer) for record in batch)
+        return self.end_position
+
+    def append_marker(self, marker: EndMarker, timestamp_ms: int) -> Position:
+        if self.closed:
+            raise LogClosed
+        self.records.append(StoredMarker(self.end_position, timestamp_ms, marker))
         return self.end_position
 
     def store(self, upto: Position | None = None) -> Position:
@@ -40,6 +64,6 @@ class MemoryLog:
         self.stored_position = self.end_position if upto is None else upto
         return self.stored_position
 
-    def survivors(self) -> list[StoredRecord]:
+    def survivors(self) -> list[LoggedRecord]:
         """What a crash leaves."""
         return [record for record in self.records if record.offset < self.stored_position]

@@ -7,8 +7,9 @@ that changes the files, retention included, runs on the flusher's thread.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from storage.api import Corrupt, LogClosed, Position, RecordPair
-from storage.batch.record_batch import encode_batch
+from storage.api import BatchProducer, Corrupt, EndMarker, LogClosed, Position, RecordPair
+from storage.batch.control_batch import encode_marker
+from storage.batch.record_batch import TRANSACTIONAL_FLAG, encode_batch
 from storage.log.partition_log import PartitionLog
 
 Entry = tuple["JournaledLog", bytes, Position, int]
@@ -61,10 +62,33 @@ class JournaledLog:
     def has_room(self) -> bool:
         return self._queue.has_room() and self._term == self._queue.term
 
-    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
+    def append(
+        self,
+        records: Sequence[RecordPair],
+        timestamp_ms: int,
+        producer: BatchProducer | None = None,
+    ) -> Position:
         start = self.end_position
-        batch = encode_batch(records, start, timestamp_ms, self.leader_epoch)
+        if producer is None:
+            batch = encode_batch(records, start, timestamp_ms, self.leader_epoch)
+        else:
+            batch = encode_batch(
+                records,
+                start,
+                timestamp_ms,
+                self.leader_epoch,
+                *producer,
+                attributes=TRANSACTIONAL_FLAG,
+            )
         end = start + len(records)
+        self._queue.enqueue((self, batch, end, timestamp_ms), self._term)
+        self.end_position = end
+        return end
+
+    def append_marker(self, marker: EndMarker, timestamp_ms: int) -> Position:
+        start = self.end_position
+        batch = encode_marker(marker, start, timestamp_ms, self.leader_epoch)
+        end = start + 1
         self._queue.enqueue((self, batch, end, timestamp_ms), self._term)
         self.end_position = end
         return end

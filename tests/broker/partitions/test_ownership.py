@@ -25,7 +25,9 @@ from broker.partitions.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ow
 from coordinator.image import MEANING, LoadStart
 from seams.now import Now
 from storage.api import (
+    BatchProducer,
     Corrupt,
+    EndMarker,
     Log,
     LogSettings,
     Position,
@@ -77,9 +79,17 @@ class MemoryLog:
     def has_room(self) -> bool:
         return self.room
 
-    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
+    def append(
+        self,
+        records: Sequence[RecordPair],
+        timestamp_ms: int,
+        producer: BatchProducer | None = None,
+    ) -> Position:
         self.end_position += len(records)
         return self.end_position
+
+    def append_marker(self, _marker: EndMarker, _timestamp_ms: int) -> Position:
+        raise AssertionError("there are no transactions here")
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         for offset in range(from_offset, self.stored_position):
