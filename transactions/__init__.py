@@ -1,1 +1,1 @@
-"""Transaction coordinator: what state is each transactional id in? (`__transaction_state`)."""
+"""Transaction coordinator: the state of each transactional id, in `__transaction_state`."""

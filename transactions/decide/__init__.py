@@ -1,0 +1,1 @@
+"""Decisions about transactional ids: one file for each request, and for what time brings."""
