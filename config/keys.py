@@ -593,6 +593,18 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     message_max_bytes: int = integer(1_048_588, "Largest record batch accepted.", at_least=0)
     fetch_max_bytes: int = integer(57_671_680, "Largest answer to one Fetch.", at_least=1_024)
+    max_incremental_fetch_session_cache_slots: int = integer(
+        1_000,
+        "Fetch sessions at one time. Clients without one name all their partitions in every Fetch. "
+        "0: no sessions.",
+        at_least=0,
+    )
+    rollcall_fetch_session_partitions_max: int = integer(
+        250_000,
+        "Partitions of all fetch sessions together, at about 400 bytes each. A client for which "
+        "there is no room gets no session.",
+        at_least=0,
+    )
     compression_type: str = valid_string(
         "producer",
         "Compression of stored batches. producer: each batch is stored as received.",

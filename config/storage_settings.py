@@ -36,6 +36,8 @@ def topic_settings(config: Config) -> TopicSettings:
         offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
         offsets_history_ms=config.rollcall_offsets_history_ms,
         fetch_max_bytes=config.fetch_max_bytes,
+        max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
+        fetch_session_partitions_max=config.rollcall_fetch_session_partitions_max,
         max_request_partition_size_limit=config.max_request_partition_size_limit,
         log_retention_check_interval_ms=config.log_retention_check_interval_ms,
         producer_id_expiration_ms=config.producer_id_expiration_ms,

@@ -33,6 +33,7 @@ from topics.admin_queue import AdminQueue, Steps
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
 from topics.events import TopicChange, TopicDeleted, TopicEvent
+from topics.fetch_session_cache import FetchSessionCache
 from topics.group_config_store import GroupConfigStore
 from topics.handlers.alter_configs import AlterConfigsHandler
 from topics.handlers.create_partitions import answer_create_partitions
@@ -116,7 +117,7 @@ class DataPlane:
         self._fetching = FetchHandler(
             self.registry,
             cluster,
-            settings.fetch_max_bytes,
+            settings,
             reply=reply,
             hang_up=self._hang_up,
             observe=observe,
@@ -303,6 +304,10 @@ class DataPlane:
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None:  # noqa: ARG002
         """The high watermark of an attached log moved."""
         self._fetching.readable(topic_partition)
+
+    @property
+    def fetch_sessions(self) -> FetchSessionCache:
+        return self._fetching.sessions
 
     @property
     def delayed_fetches(self) -> int:

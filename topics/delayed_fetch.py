@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from protocol.messages.fetch import FetchRequest
 from seams.reply_token import ReplyToken
+from topics.fetch_session import FetchContext
 from topics.partition import Partition
 
 
@@ -28,14 +28,14 @@ class FetchPartitionStatus(NamedTuple):
 class CompleteFetch(NamedTuple):
     """The command: read again, and answer."""
 
-    request: FetchRequest
+    context: FetchContext
     token: ReplyToken
 
 
 class DelayedFetch(Struct, frozen=True, eq=False):
     """Waits for `min_bytes`. Its keys are its partitions, and its token, for a disconnect."""
 
-    request: FetchRequest
+    context: FetchContext
     token: ReplyToken
     awaited: tuple[FetchPartitionStatus, ...]
     min_bytes: int
@@ -49,12 +49,12 @@ class DelayedFetch(Struct, frozen=True, eq=False):
         readable = 0
         for partition, readable_bytes, written_bytes, max_bytes in self.awaited:
             if partition.deleted or partition.offline:
-                return CompleteFetch(self.request, self.token)
+                return CompleteFetch(self.context, self.token)
             arrived = partition.written_bytes - written_bytes
             readable += min(readable_bytes + arrived, max_bytes)
         if readable < self.min_bytes:
             return None
-        return CompleteFetch(self.request, self.token)
+        return CompleteFetch(self.context, self.token)
 
     def on_expiration(self) -> CompleteFetch:
-        return CompleteFetch(self.request, self.token)
+        return CompleteFetch(self.context, self.token)

@@ -70,6 +70,24 @@ _BYTES_APPENDED: Final = Family(
 _BYTES_FETCHED: Final = Family(
     "rollcall_fetched_bytes_total", MetricKind.COUNTER, "Bytes fetched.", kafka="BytesOutPerSec"
 )
+_FETCH_SESSIONS: Final = Family(
+    "rollcall_fetch_sessions",
+    MetricKind.GAUGE,
+    "Open fetch sessions (max.incremental.fetch.session.cache.slots).",
+    kafka="NumIncrementalFetchSessions",
+)
+_FETCH_SESSION_PARTITIONS: Final = Family(
+    "rollcall_fetch_session_partitions",
+    MetricKind.GAUGE,
+    "Partitions of all fetch sessions (rollcall.fetch.session.partitions.max).",
+    kafka="NumIncrementalFetchPartitionsCached",
+)
+_FETCH_SESSION_EVICTIONS: Final = Family(
+    "rollcall_fetch_session_evictions_total",
+    MetricKind.COUNTER,
+    "Fetch sessions that were evicted for others.",
+    kafka="IncrementalFetchSessionEvictionsPerSec",
+)
 
 
 class ShownPartition(NamedTuple):
@@ -141,3 +159,7 @@ def collect(daemon: Daemon, shown: ShownTopics) -> Portions:
     yield _RECORDS_APPENDED.sample(counters.records_appended)
     yield _BYTES_APPENDED.sample(counters.bytes_appended)
     yield _BYTES_FETCHED.sample(counters.bytes_fetched)
+    sessions = daemon.data_plane.fetch_sessions
+    yield _FETCH_SESSIONS.sample(len(sessions))
+    yield _FETCH_SESSION_PARTITIONS.sample(sessions.partitions)
+    yield _FETCH_SESSION_EVICTIONS.sample(sessions.evictions)

@@ -24,7 +24,8 @@ CORE_IMPORTS = {
     " uuid",
     "purgatory": "collections itertools sortedcontainers",
     "seams": "array collections datetime functools msgspec operator",
-    "topics": "collections contextlib dataclasses enum functools json msgspec re struct uuid zlib",
+    "topics": "collections contextlib dataclasses enum functools heapq json msgspec re struct uuid"
+    " zlib",
     "transactions": "collections enum functools itertools msgspec re re2 struct",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",
 }

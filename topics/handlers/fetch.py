@@ -6,12 +6,12 @@ of the first partition that has any is returned whole, whatever the limits, so t
 stuck before a large batch; the limits hold for everything after it. Data in a file that is open,
 such as the active segment, is read at once. Otherwise the reader thread reads the whole request.
 
-Fetch sessions are answered with session id 0, so every client sends full requests; a request within
-a session gets FETCH_SESSION_ID_NOT_FOUND. There is one replica: a follower's fetch is refused.
+Of a fetch session (`topics/fetch_session.py`) all partitions are read, and the answer has those
+that have something new. There is one replica: a follower's fetch is refused.
 Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`, `DelayedFetch`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from protocol.messages import Request
@@ -35,28 +35,18 @@ from storage.api import Corrupt, TopicLog, TopicPartition
 from topics.cluster import ClusterView
 from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
+from topics.fetch_session import FetchContext, FetchKey, RequestedPartition
+from topics.fetch_session_cache import FetchSessionCache
 from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
 from topics.partition import Partition
 from topics.registry import TopicRegistry
+from topics.settings import TopicSettings
 
 READ_COMMITTED: Final = 1
 _NO_OFFSET: Final = -1
-FULL_SESSION_EPOCHS: Final = (0, -1)  # begin a session; do without one
 _FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_HINTS: Final = 16
 LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
-
-
-class RequestedPartition(NamedTuple):
-    """One partition of a request, with the topic's name and id."""
-
-    name: TopicName | None
-    topic_id: TopicId
-    asked: FetchPartition
-
-    @property
-    def key(self) -> tuple[TopicName | None, TopicId, int]:
-        return self.name, self.topic_id, self.asked.partition
 
 
 class ReadablePartition(NamedTuple):
@@ -93,7 +83,7 @@ class FetchHandler:
         self,
         registry: TopicRegistry,
         cluster: ClusterView,
-        fetch_max_bytes: int,
+        settings: TopicSettings,
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
         hang_up: Callable[[ReplyToken], None],
@@ -102,7 +92,7 @@ class FetchHandler:
     ) -> None:
         self._registry = registry
         self._cluster = cluster
-        self._fetch_max_bytes = fetch_max_bytes
+        self._fetch_max_bytes = settings.fetch_max_bytes
         self._reply = reply
         self._hang_up = hang_up
         self._observe = observe
@@ -110,21 +100,34 @@ class FetchHandler:
         self._reading: set[ReplyToken] = set()  # in the reader's thread
         self._is_stopping = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
+        self.sessions = FetchSessionCache(
+            settings.max_incremental_fetch_session_cache_slots,
+            settings.fetch_session_partitions_max,
+            registry.topic_name,
+        )
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, FetchRequest)
-        if request.session_epoch not in FULL_SESSION_EPOCHS:
-            error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            self._reply(token, FetchResponse(error_code=error_code))
+        by_id = token.api_version >= _FIRST_VERSION_WITH_IDS
+        context = self.sessions.accept(
+            request,
+            self._requested(request, by_id=by_id),
+            _forgotten(request, by_id=by_id),
+            now.mono_ms,
+            uses_topic_ids=by_id,
+        )
+        if isinstance(context, ErrorCode):
+            self._reply(token, FetchResponse(error_code=context))
             return
-        self._start(request, token, now.mono_ms + max(request.max_wait_ms, 0))
+        self._start(context, token, now.mono_ms + max(request.max_wait_ms, 0))
 
-    def _start(self, request: FetchRequest, token: ReplyToken, deadline_ms: int | None) -> None:
+    def _start(self, context: FetchContext, token: ReplyToken, deadline_ms: int | None) -> None:
         """Read, here or in the reader thread. Without a deadline, answer with what there is."""
-        targets = self._targets(request, token)
+        request = context.request
+        targets = self._targets(context)
         reads = self._read(request, targets, may_open=False)
         if reads is not None:
-            self._answer_or_park(request, token, reads, deadline_ms)
+            self._answer_or_park(context, token, reads, deadline_ms)
             return
         self._reading.add(token)
 
@@ -135,18 +138,19 @@ class FetchHandler:
             if reads is None or isinstance(reads, Exception):
                 self._hang_up(token)
                 raise reads or AssertionError("nothing was read")
-            self._answer_or_park(request, token, reads, deadline_ms)
+            self._answer_or_park(context, token, reads, deadline_ms)
 
         self._reader.submit(lambda: self._read(request, targets, may_open=True), done)
 
     def _answer_or_park(
         self,
-        request: FetchRequest,
+        context: FetchContext,
         token: ReplyToken,
         reads: list[LogReadResult],
         deadline_ms: int | None,
     ) -> None:
         """Answer, or park the fetch until there is more."""
+        request = context.request
         reads = [self._checked_again(read) for read in reads]
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         min_bytes = min(request.min_bytes, max_bytes)
@@ -158,10 +162,10 @@ class FetchHandler:
             or sum(read.size for read in reads) >= min_bytes
             or any(read.ends_waiting for read in reads if read.partition)
         ):
-            self._answer(token, reads)
+            self._answer(context, token, reads)
             return
         awaited = tuple(_awaited(read, read.partition) for read in reads if read.partition)
-        op = DelayedFetch(request, token, awaited, min_bytes, deadline_ms)
+        op = DelayedFetch(context, token, awaited, min_bytes, deadline_ms)
         command = self.purgatory.try_complete_else_watch(op)
         if command is not None:  # more was appended while it was read
             self._complete([command])
@@ -200,18 +204,16 @@ class FetchHandler:
             last_ms = self.purgatory.next_deadline_ms
 
     def _complete(self, commands: list[CompleteFetch]) -> None:
-        for request, token in commands:
-            self._start(request, token, None)
+        for context, token in commands:
+            self._start(context, token, None)
 
     # Reading
 
-    def _targets(
-        self, request: FetchRequest, token: ReplyToken
-    ) -> list[ReadablePartition | LogReadResult]:
-        """Every partition of the request in its order, unknown ones last."""
+    def _targets(self, context: FetchContext) -> list[ReadablePartition | LogReadResult]:
+        """Every partition to be read in its order, unknown ones last."""
         known: list[ReadablePartition | LogReadResult] = []
         unknown: list[ReadablePartition | LogReadResult] = []
-        for requested in self._requested(request, token.api_version):
+        for requested in context.requested:
             if requested.name is None:
                 unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
@@ -219,7 +221,10 @@ class FetchHandler:
             if partition is None:
                 unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
-            known.append(_target(request, requested, partition))
+            if context.uses_topic_ids and not self._is_current(requested):
+                known.append(_failed(requested, partition, ErrorCode.INCONSISTENT_TOPIC_ID))
+                continue
+            known.append(_target(context.request, requested, partition))
         return known + unknown
 
     def _read(
@@ -248,20 +253,32 @@ class FetchHandler:
                 room -= read.size
         return reads
 
-    def _requested(self, request: FetchRequest, api_version: int) -> Iterator[RequestedPartition]:
+    def _is_current(self, requested: RequestedPartition) -> bool:
+        """Whether the topic of that name still has that id: it was not deleted and recreated."""
+        assert requested.name is not None
+        return self._registry.topic_id(requested.name) == requested.topic_id
+
+    def _requested(self, request: FetchRequest, *, by_id: bool) -> list[RequestedPartition]:
         """The requested partitions; of one that is requested twice the later one counts."""
-        by_id = api_version >= _FIRST_VERSION_WITH_IDS
-        found: dict[tuple[TopicName | None, TopicId, int], RequestedPartition] = {}
+        found: dict[FetchKey, RequestedPartition] = {}
         for topic in request.topics:
             name = self._registry.topic_name(topic.topic_id) if by_id else topic.topic
             for asked in topic.partitions:
                 requested = RequestedPartition(name, topic.topic_id, asked)
                 found[requested.key] = requested
-        return iter(found.values())
+        return list(found.values())
 
     # Answering
 
-    def _answer(self, token: ReplyToken, reads: list[LogReadResult]) -> None:
+    def _answer(
+        self, context: FetchContext, token: ReplyToken, reads: Sequence[LogReadResult]
+    ) -> None:
+        answer = self.sessions.answer(context, reads)
+        if isinstance(answer, ErrorCode):
+            session_id = context.request.session_id
+            self._reply(token, FetchResponse(error_code=answer, session_id=session_id))
+            return
+        session_id, reads = answer
         topics: list[FetchableTopicResponse] = []
         partitions: list[PartitionData] = []
         hinted = False
@@ -281,7 +298,10 @@ class FetchHandler:
         endpoints: tuple[NodeEndpoint, ...] = ()
         if hinted:
             endpoints = (NodeEndpoint(*self._cluster.endpoint(token), self._cluster.rack),)
-        self._reply(token, FetchResponse(responses=topics, node_endpoints=endpoints))
+        self._reply(
+            token,
+            FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints),
+        )
 
     def _finish(self, token: ReplyToken, data: PartitionData, partition: Partition) -> bool:
         """Adapt the result to the version; True if the response must have the leader's address."""
@@ -301,6 +321,14 @@ class FetchHandler:
         epoch = NO_EPOCH if partition.log is None else partition.log.leader_epoch
         data.current_leader = LeaderIdAndEpoch(self._cluster.node_id, epoch)
         return True
+
+
+def _forgotten(request: FetchRequest, *, by_id: bool) -> list[FetchKey]:
+    return [
+        (topic.topic_id if by_id else topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
 
 
 def _target(

@@ -213,33 +213,6 @@ def test_of_a_partition_that_is_asked_for_twice_the_later_question_counts(plane:
     assert fetched(answer) == [(0, ErrorCode.NONE, [2]), (1, ErrorCode.NONE, [])]
 
 
-# Sessions
-
-
-@pytest.mark.parametrize(("session_id", "epoch"), [(0, 0), (0, -1), (55, 0), (55, -1)])
-def test_a_full_request_is_answered_without_a_session(
-    plane: Plane, session_id: int, epoch: int
-) -> None:
-    plane.given("a")
-    request = FetchRequest(session_id=session_id, session_epoch=epoch, topics=(of("a", 0),))
-    answer = plane.ask(request, 12, FetchResponse)
-    assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 0)
-    assert fetched(answer) == [(0, ErrorCode.NONE, [])]
-
-
-@pytest.mark.parametrize(("session_id", "epoch"), [(55, 1), (0, 1), (55, -5)])
-def test_a_request_within_a_session_gets_session_id_not_found(
-    plane: Plane, session_id: int, epoch: int
-) -> None:
-    plane.given("a")
-    request = FetchRequest(
-        max_wait_ms=500, session_id=session_id, session_epoch=epoch, topics=(of("a", 0),)
-    )
-    answer = plane.ask(request, 12, FetchResponse)
-    assert answer.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert (answer.session_id, answer.responses) == (0, ())
-
-
 # Leader epochs
 
 
