@@ -718,6 +718,68 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     producer_id_expiration_check_interval_ms: int = integer(
         600_000, "How often expired producers are removed.", at_least=1
     )
+    transaction_state_log_num_partitions: int = integer(
+        50,
+        "Partitions of __transaction_state, which is created when the first client asks for a "
+        "coordinator of transactions. Never change it once there is data.",
+        at_least=1,
+        at_most=TOPIC_PARTITIONS_MAX,
+    )
+    transaction_state_log_segment_bytes: int = integer(
+        104_857_600, "Size at which a segment of __transaction_state is closed.", at_least=1
+    )
+    transaction_state_log_replication_factor: int = short(
+        1, "Replicas of __transaction_state. One node has one; Kafka's default is 3.", at_least=1
+    )
+    transaction_state_log_min_isr: int = integer(
+        1,
+        "min.insync.replicas of __transaction_state. One node has one; Kafka's default is 2.",
+        at_least=1,
+    )
+    transaction_max_timeout_ms: int = integer(
+        900_000,
+        "Largest transaction.timeout.ms that a producer may ask for. A larger one gets "
+        "INVALID_TRANSACTION_TIMEOUT.",
+        at_least=1,
+    )
+    transactional_id_expiration_ms: int = integer(
+        604_800_000,
+        "A transactional id that had no transaction for this long is forgotten.",
+        at_least=1,
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = integer(
+        10_000, "How often transactions that have timed out are aborted.", at_least=1
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = integer(
+        3_600_000, "How often expired transactional ids are removed.", at_least=1
+    )
+    transaction_partition_verification_enable: bool = boolean(
+        "Before a producer's first records of a transaction are appended to a partition, the "
+        "transaction coordinator is asked whether the partition is in the transaction.",
+        default=True,
+    )
+    transaction_two_phase_commit_enable: bool = boolean(
+        "A producer may ask for a transaction that never times out (KIP-939).", default=False
+    )
+    add_partitions_to_txn_retry_backoff_ms: int = integer(
+        20,
+        "Pause between two attempts to add a partition to a transaction while the one before it "
+        "is being completed.",
+        at_least=1,
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = integer(
+        100,
+        "How long a Produce waits for that; then its client gets CONCURRENT_TRANSACTIONS.",
+        at_least=0,
+    )
+    rollcall_transaction_version: int = integer(
+        2,
+        "Level of the feature transaction.version, as kafka-features shows it. 2: a new producer "
+        "epoch for each transaction (KIP-890). 1: as in Kafka 3. 0: records in "
+        "__transaction_state that a Kafka before 4.0 can read.",
+        at_least=0,
+        at_most=2,
+    )
     rollcall_producer_snapshot_interval_ms: int = integer(
         60_000,
         "How often the producers' sequence numbers are saved. A start after kill -9 reads the "

@@ -9,7 +9,7 @@ from typing import Final
 
 from config.keys import Config, keys
 from protocol.config_def import convert_to_string
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TopicName
+from protocol.names import COORDINATOR_TOPICS, HISTORY_TOPIC, LAG_TOPIC, TopicName
 from storage.api import LogSettings
 from storage.journal.journal import JournalLimits
 from storage.open import StorageSettings
@@ -35,6 +35,9 @@ def topic_settings(config: Config) -> TopicSettings:
         offsets_topic_num_partitions=config.offsets_topic_num_partitions,
         offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
         offsets_history_ms=config.rollcall_offsets_history_ms,
+        transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
+        transaction_state_log_segment_bytes=config.transaction_state_log_segment_bytes,
+        transaction_state_log_min_isr=config.transaction_state_log_min_isr,
         fetch_max_bytes=config.fetch_max_bytes,
         max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
         fetch_session_partitions_max=config.rollcall_fetch_session_partitions_max,
@@ -127,7 +130,7 @@ def storage_settings(config: Config) -> StorageSettings:
     """How the data directory is opened. Raises ValueError as `journal_limits` does."""
     return StorageSettings(
         journal=journal_limits(config),
-        required=(OFFSETS_TOPIC,),
+        required=tuple(sorted(COORDINATOR_TOPICS)),
         dispensable=(HISTORY_TOPIC,),  # groups are served without their history
         is_synced=config.rollcall_flush == "commit",
     )

@@ -24,6 +24,8 @@ ZERO_TOPIC_ID: Final = UUID(int=0)
 OPERATIONS_NOT_REQUESTED: Final = -(1 << 31)  # In place of a set of authorized operations.
 OFFSETS_TOPIC: Final = TopicName("__consumer_offsets")
 TRANSACTION_STATE_TOPIC: Final = TopicName("__transaction_state")
+COORDINATOR_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
+"""Their logs are written by coordinators only, through the journal."""
 HISTORY_TOPIC: Final = TopicName("__group_history")
 LAG_TOPIC: Final = TopicName("__group_lag")
 

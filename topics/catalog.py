@@ -12,7 +12,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from protocol.names import COORDINATOR_TOPICS, ZERO_TOPIC_ID, TopicId, TopicName
 from seams.topic_names import name_fault
 from storage.api import Corrupt, TopicPartition
 from topics.checked_json import check_document, dump_checked
@@ -125,7 +125,7 @@ def expected_partitions(
 ) -> Callable[[TopicPartition], TopicId | None]:
     """The topic id of a partition whose log must be there; of others None.
 
-    What the catalog does not know must be there if it is of the offsets topic, whatever its id is.
+    What the catalog does not know must be there if a coordinator writes it, whatever its id is.
     Raises NewerFormat, and Corrupt unless a repair is to rebuild the catalog.
     """
     topics: dict[str, TopicEntry] = {}
@@ -142,7 +142,7 @@ def expected_partitions(
         if entry is not None:
             is_expected = key.partition < entry.partitions and key.partition not in entry.missing
             return entry.topic_id if is_expected else None
-        return ZERO_TOPIC_ID if key.topic == OFFSETS_TOPIC else None
+        return ZERO_TOPIC_ID if key.topic in COORDINATOR_TOPICS else None
 
     return expected
 

@@ -17,7 +17,14 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from protocol.names import (
+    COORDINATOR_TOPICS,
+    OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    ZERO_TOPIC_ID,
+    TopicId,
+    TopicName,
+)
 from seams.topic_names import name_fault
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, TopicEntry
@@ -80,7 +87,7 @@ class CatalogRecovery:
         self._settings = settings
         self._new_topic_id = new_topic_id
         self._repair = repair
-        self._internal_names = {OFFSETS_TOPIC, *settings.internal_topics}
+        self._internal_names = {*COORDINATOR_TOPICS, *settings.internal_topics}
         self._plan = RecoveryPlan()
         self._ids: set[TopicId] = set()
         self._folders: dict[str, dict[int, _Folder]] = {}
@@ -92,7 +99,9 @@ class CatalogRecovery:
         for key, topic_id in store.unserved().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(topic_id, None)
 
-    def plan(self, catalog: Catalog, offsets_configs: dict[str, str]) -> RecoveryPlan:
+    def plan(
+        self, catalog: Catalog, coordinator_configs: Mapping[TopicName, dict[str, str]]
+    ) -> RecoveryPlan:
         plan = self._plan
         self._leave_out_deleted(catalog)
         for entry in catalog.topics:
@@ -102,7 +111,7 @@ class CatalogRecovery:
         rest = sorted(self._folders.items(), key=lambda item: (-len(item[1]), item[0]))
         found = [self._unknown(TopicName(name), folders) for name, folders in rest]
         plan.entries += sorted(filter(None, found), key=lambda entry: entry.name)
-        for name, topic in self._internal(offsets_configs).items():
+        for name, topic in self._internal(coordinator_configs).items():
             self._place_internal(name, topic)
         plan.events += plan.recreated
         for entry in plan.entries:
@@ -126,7 +135,7 @@ class CatalogRecovery:
         for index, folder in sorted(folders.items()):
             key = TopicPartition(entry.name, index)
             is_same = folder.topic_id == entry.topic_id
-            if entry.name == OFFSETS_TOPIC:
+            if entry.name in COORDINATOR_TOPICS:
                 continue  # the coordinator owns its logs
             if index >= entry.partitions and is_same and not folder.is_empty:
                 missing |= {*range(partitions, index)}
@@ -182,29 +191,41 @@ class CatalogRecovery:
         missing = {*range(partitions)} - folders.keys()
         for key in keys:
             folder = folders[key.partition]
-            if name != OFFSETS_TOPIC and folder.topic_id not in (topic_id, ZERO_TOPIC_ID):
+            if name not in COORDINATOR_TOPICS and folder.topic_id not in (topic_id, ZERO_TOPIC_ID):
                 self._refuse(key, folder, topic_id)
             else:
                 self._take(key, folder, missing)
-        if name == OFFSETS_TOPIC and missing:
-            # The count is part of the hash that locates a group, and the folders do not show it.
-            partitions = max(partitions, self._settings.offsets_topic_num_partitions)
+        if name in COORDINATOR_TOPICS and missing:
+            # The count is part of the hash that locates a key, and the folders do not show it.
+            partitions = max(partitions, self._coordinator_partitions()[name])
         if name in self._internal_names:
             missing.clear()
         self._plan.events.append(TopicRecovered(name, topic_id, partitions))
         return TopicEntry(name, topic_id, partitions, {}, tuple(sorted(missing)))
 
-    def _internal(self, offsets_configs: dict[str, str]) -> dict[TopicName, InternalTopic]:
-        count = self._settings.offsets_topic_num_partitions
-        offsets = InternalTopic(count, offsets_configs)
-        return {OFFSETS_TOPIC: offsets, **self._settings.internal_topics}
+    def _coordinator_partitions(self) -> dict[TopicName, int]:
+        return {
+            OFFSETS_TOPIC: self._settings.offsets_topic_num_partitions,
+            TRANSACTION_STATE_TOPIC: self._settings.transaction_state_log_num_partitions,
+        }
+
+    def _internal(
+        self, coordinator_configs: Mapping[TopicName, dict[str, str]]
+    ) -> dict[TopicName, InternalTopic]:
+        own = {
+            name: InternalTopic(count, coordinator_configs[name])
+            for name, count in self._coordinator_partitions().items()
+        }
+        if all(entry.name != TRANSACTION_STATE_TOPIC for entry in self._plan.entries):
+            del own[TRANSACTION_STATE_TOPIC]  # the first producer with a transactional id makes it
+        return {**own, **self._settings.internal_topics}
 
     def _place_internal(self, name: TopicName, topic: InternalTopic) -> None:
         """Its configs are the daemon's, which may have changed; partitions are never removed."""
         entries = self._plan.entries
         for place, entry in enumerate(entries):
             if entry.name == name:
-                if name != OFFSETS_TOPIC:
+                if name not in COORDINATOR_TOPICS:
                     partitions = max(entry.partitions, topic.partitions)
                     entries[place] = TopicEntry(name, entry.topic_id, partitions, topic.configs)
                 elif not entry.configs:

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import COORDINATOR_TOPICS
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from storage.api import Corrupt, LogClosed
@@ -113,7 +113,7 @@ class TopicMaintenance:
         partitions = [
             partition
             for partition in self._registry.partitions()
-            if partition.topic_partition.topic != OFFSETS_TOPIC  # owned by the coordinator
+            if partition.topic_partition.topic not in COORDINATOR_TOPICS
         ]
 
         def retain(events: list[TopicEvent | None]) -> None:

@@ -15,7 +15,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from protocol.config_def import ConfigException
-from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
+from protocol.names import (
+    COORDINATOR_TOPICS,
+    OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    ZERO_TOPIC_ID,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
 from seams.topic_names import collision_key, is_internal
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
@@ -90,6 +98,7 @@ class TopicRegistry:
         self._store = store
         self._file = catalog
         self._observe = observe
+        self._settings = settings
         self._listeners: list[Callable[[TopicChange], None]] = []
         self._by_name: dict[TopicName, Topic] = {}
         self._by_id: dict[TopicId, Topic] = {}
@@ -105,7 +114,7 @@ class TopicRegistry:
         self._racks = (settings.broker_rack,) if settings.broker_rack else ()
         self.was_repaired = False
         self._damaged: frozenset[TopicPartition] = frozenset()  # a folder without a readable log
-        self._load(settings, repair=repair)
+        self._load(repair=repair)
 
     # Queries
 
@@ -185,6 +194,13 @@ class TopicRegistry:
             self._add(topic)
             self._serve(topic, logs[topic.name])
             self._notify(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic))
+
+    def transaction_state_topic(self) -> NewTopic:
+        """`__transaction_state`, to be created when the first client needs it."""
+        name, settings = TRANSACTION_STATE_TOPIC, self._settings
+        configs = coordinator_topic_configs(settings)[name]
+        count = settings.transaction_state_log_num_partitions
+        return NewTopic(name, self.new_topic_id(), count, configs)
 
     def add_partitions(self, topic: Topic, count: int) -> Steps[None]:
         """Add partitions, so that the topic has `count`."""
@@ -316,7 +332,7 @@ class TopicRegistry:
         return own, others
 
     def attach(self, log: TopicLog) -> None:
-        """Use the log of a partition of the offsets topic, which the coordinator writes."""
+        """Use the log of a partition that a coordinator writes."""
         partition = self._partitions[log.topic_partition]
         partition.attach(log)
 
@@ -344,24 +360,24 @@ class TopicRegistry:
 
     # The start
 
-    def _load(self, settings: TopicSettings, *, repair: bool) -> None:
+    def _load(self, *, repair: bool) -> None:
+        settings = self._settings
         content = self._file.load()
         catalog, kept_as = self._read_catalog(content, repair=repair)
-        offsets_configs = offsets_topic_configs(settings)
+        own_configs = coordinator_topic_configs(settings)
         is_lost = content is None or kept_as is not None
         recovery = CatalogRecovery(
             self._store, settings, self.new_topic_id, repair=repair, is_lost=is_lost
         )
-        plan = recovery.plan(catalog, offsets_configs)
+        plan = recovery.plan(catalog, own_configs)
         for event in plan.events:
             self._observe(event)
         self.was_repaired = repair and bool(kept_as or plan.strays or plan.recreated)
         self._find_next_producer_id(catalog, plan, is_lost=is_lost)
         self._remove_leftovers(catalog, plan)
-        # The offsets topic's configs are those of this start, which may be an offline command's.
-        configs = {OFFSETS_TOPIC: offsets_configs}
+        # The coordinators' topics have the configs of this start, which may be a command's.
         entries = [
-            self._added(entry, configs.get(entry.name, entry.configs), repair=repair)
+            self._added(entry, own_configs.get(entry.name, entry.configs), repair=repair)
             for entry in plan.entries
         ]
         self._entries = {entry.name: entry for entry in entries}
@@ -401,7 +417,7 @@ class TopicRegistry:
             try:
                 taken.append(logs[key].greatest_producer_id())
             except Corrupt as damage:
-                if key.topic == OFFSETS_TOPIC:
+                if key.topic in COORDINATOR_TOPICS:
                     raise
                 plan.mark_missing(key, str(damage))
         ours = max(catalog.next_producer_id, self._next_producer_id)
@@ -447,7 +463,7 @@ class TopicRegistry:
         for index in range(entry.partitions):
             key = TopicPartition(topic.name, index)
             log = logs.get(key)
-            if topic.name == OFFSETS_TOPIC:
+            if topic.name in COORDINATOR_TOPICS:
                 log = None  # the coordinator attaches its logs
             elif index in missing or key in offline:
                 log = None
@@ -459,7 +475,7 @@ class TopicRegistry:
             if log is not None:
                 log.settings = topic.effective.log
             partition = Partition(key, log)
-            partition.offline = log is None and topic.name != OFFSETS_TOPIC
+            partition.offline = log is None and topic.name not in COORDINATOR_TOPICS
             topic.partitions.append(partition)
             self._partitions[key] = partition
 
@@ -483,8 +499,9 @@ class TopicRegistry:
 
     def _serve(self, topic: Topic, logs: Sequence[TopicLog]) -> None:
         self._version += 1
+        is_ours = topic.name not in COORDINATOR_TOPICS  # else the coordinator attaches its logs
         for log in logs:
-            partition = Partition(log.topic_partition, log)
+            partition = Partition(log.topic_partition, log if is_ours else None)
             topic.partitions.append(partition)
             self._partitions[log.topic_partition] = partition
 
@@ -506,14 +523,26 @@ def _nothing() -> None:
     pass
 
 
-def offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:
-    """The configs of the offsets topic, by the settings of this start."""
-    size = settings.offsets_topic_segment_bytes
+def coordinator_topic_configs(settings: TopicSettings) -> dict[TopicName, dict[str, str]]:
+    """The configs of the coordinators' topics, by the settings of this start."""
     return {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        # The broker's key may be smaller than the minimum of a topic's own.
-        (INTERNAL_SEGMENT_BYTES if size < 1 << 20 else "segment.bytes"): str(size),
-        # Not the broker's key: DescribeConfigs shows what the cleaner uses.
-        "min.compaction.lag.ms": str(settings.offsets_history_ms),
+        OFFSETS_TOPIC: {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            **_segment_bytes(settings.offsets_topic_segment_bytes),
+            # Not the broker's key: DescribeConfigs shows what the cleaner uses.
+            "min.compaction.lag.ms": str(settings.offsets_history_ms),
+        },
+        TRANSACTION_STATE_TOPIC: {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+            "unclean.leader.election.enable": "false",
+            **_segment_bytes(settings.transaction_state_log_segment_bytes),
+        },
     }
+
+
+def _segment_bytes(size: int) -> dict[str, str]:
+    """The broker's key may be smaller than the minimum of a topic's own."""
+    return {INTERNAL_SEGMENT_BYTES if size < 1 << 20 else "segment.bytes": str(size)}

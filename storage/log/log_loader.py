@@ -19,8 +19,8 @@ from storage.log.segment_swap import complete_swaps
 FIRST_EPOCH = (0, 0)
 """A new log's: term and the offset where it begins."""
 
-COMPACTED_FROM_THE_START = "__consumer_offsets"
-"""A topic of which neither retention nor DeleteRecords removes anything."""
+COMPACTED_FROM_THE_START = ("__consumer_offsets", "__transaction_state")
+"""Topics of which neither retention nor DeleteRecords removes anything."""
 
 _LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -85,7 +85,7 @@ def _check_orphans(path: str, names: set[str], known_end: int) -> None:
     bases = _bases(names)
     if not bases:
         return
-    never_loses_its_start = path.rpartition("/")[2].startswith(f"{COMPACTED_FROM_THE_START}-")
+    never_loses_its_start = path.rpartition("/")[2].rpartition("-")[0] in COMPACTED_FROM_THE_START
     for name in sorted(names):
         stem, dot, suffix = name.partition(".")
         if dot + suffix not in _INDEX_SUFFIXES or not stem.isdecimal() or int(stem) in bases:

@@ -24,7 +24,7 @@ from protocol.config_def import ConfigException, Range, convert_to_string
 from protocol.names import LAG_TOPIC
 from storage.api import LogSettings
 from topics.configs import TopicConfigs
-from topics.registry import offsets_topic_configs
+from topics.registry import coordinator_topic_configs
 from topics.settings import TopicSettings
 
 LIMITS_WITHOUT_A_KEY = {"queue_entries", "batch_bytes", "group_bytes"}  # of the journal
@@ -114,7 +114,11 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
 def test_what_is_shown_of_the_offsets_topic_is_what_its_logs_go_by(pairs: tuple[str, ...]) -> None:
     config = load_config(command_line=[command_line_setting(pair) for pair in pairs])
     settings = topic_settings(config)
-    shown = TopicConfigs(settings.broker_properties).effective(offsets_topic_configs(settings)).log
+    shown = (
+        TopicConfigs(settings.broker_properties)
+        .effective(coordinator_topic_configs(settings)[OFFSETS_TOPIC])
+        .log
+    )
     applied = offsets_log_settings(config)
     own = {  # there is no key of Kafka's for it
         "min_compaction_lag_max_bytes": applied.min_compaction_lag_max_bytes,

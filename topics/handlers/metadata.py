@@ -18,6 +18,7 @@ from protocol.messages.metadata import (
 )
 from protocol.names import (
     OPERATIONS_NOT_REQUESTED,
+    TRANSACTION_STATE_TOPIC,
     ZERO_TOPIC_ID,
     ErrorCode,
     TopicId,
@@ -78,6 +79,8 @@ class MetadataHandler:
     def _can_create(self, name: TopicName) -> bool:
         if self._registry.by_name(name) is not None or name_fault(name) is not None:
             return False
+        if name == TRANSACTION_STATE_TOPIC:
+            return True
         if is_internal(name):
             return False  # created by their coordinators, or not at all
         fault = factor_fault(self._settings.default_replication_factor)
@@ -140,7 +143,11 @@ class MetadataHandler:
     def _create(self, name: TopicName) -> Steps[None]:
         if not self._can_create(name):
             return  # it exists or collides meanwhile
-        fresh = NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
+        fresh = (
+            self._registry.transaction_state_topic()
+            if name == TRANSACTION_STATE_TOPIC
+            else NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
+        )
         try:
             yield from self._registry.create([fresh], automatic=True)
         except OSError as refusal:
