@@ -40,7 +40,7 @@ from broker.net.dispatch import Dispatcher
 from broker.net.server import Server
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer
-from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from config.keys import Config
 from config.settings import (
@@ -153,7 +153,7 @@ def _connect(daemon: Daemon) -> None:
     """Set the callbacks of parts that were made before those that they call."""
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
     bridge.clock = daemon.clock
-    bridge.shards = daemon.coordinator
+    bridge.shards = {OFFSETS_TOPIC: daemon.coordinator}
     bridge.readers = daemon.data_plane
     bridge.stalls = daemon.ticker.stalls
     bridge.on_flush = (daemon.ownership.on_flush, daemon.journal.flush_delivered, daemon.ticker.arm)
@@ -250,11 +250,11 @@ def _with_existing_partitions(
     return replace(config, offsets_topic_num_partitions=there)
 
 
-def _offsets_logs(base: _Base, registry: TopicRegistry) -> OffsetsLogs:
+def _offsets_logs(base: _Base, registry: TopicRegistry) -> CoordinatorLogs:
     topic_id = registry.topic_id(OFFSETS_TOPIC)
     assert topic_id is not None, "the data plane makes the offsets topic"
     storage, settings = base.storage, offsets_log_settings(base.config)
-    return OffsetsLogs(storage.disk, storage.store, storage.journal, topic_id, settings)
+    return CoordinatorLogs(storage.disk, storage.store, storage.journal, topic_id, settings)
 
 
 def _history(base: _Base, data_dir: DataDir) -> HistoryLog:
@@ -357,7 +357,7 @@ def _verdict_watch(
 
 
 def _snapshotter(
-    base: _Base, offsets_logs: OffsetsLogs, ownership: Ownership, worker: WorkerProcess
+    base: _Base, offsets_logs: CoordinatorLogs, ownership: Ownership, worker: WorkerProcess
 ) -> Snapshotter:
     return Snapshotter(
         offsets_logs,

@@ -40,17 +40,18 @@ from broker.observe.events import (
     Warned,
 )
 from broker.observe.observer import Observer
-from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
+from broker.partitions.transaction_topic import TransactionTopic
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from history.entry_values import TopicPartitionCounts
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.names import GroupId
+from protocol.names import TRANSACTION_STATE_TOPIC, GroupId
 from seams.now import Now
-from storage.api import SyncFailed, TopicPartition
+from storage.api import Corrupt, SyncFailed, TopicPartition
 from storage.journal.journal import Journal
 from storage.log.log_store import LogStore
 from storage.log.sealed_flush import SealedFlush
@@ -70,6 +71,10 @@ def _noop(_: str) -> None:
     pass
 
 
+async def _at_once() -> None:
+    """Nothing has to be read before the transactions are loaded again."""
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Daemon:
     """All parts of one node. No value: a dataclass, as ADR 0016 says."""
@@ -87,6 +92,7 @@ class Daemon:
     data_plane: DataPlane
     io: IoThreads
     ownership: Ownership
+    transaction_topic: TransactionTopic
     ticker: Ticker
     gc_policy: GcPolicy
     health: Health
@@ -97,12 +103,22 @@ class Daemon:
     snapshotter: Snapshotter
     log_cleaner: LogCleaner
     history: HistoryLog | None
-    offsets_logs: OffsetsLogs
+    offsets_logs: CoordinatorLogs
     flush_watch: FlushWatch
     guard: LoopGuard
     sealed_flush: SealedFlush
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
+
+    @property
+    def ownerships(self) -> tuple[Ownership, ...]:
+        """Of the coordinators' topics."""
+        return self.ownership, self.transaction_topic.ownership
+
+    @property
+    def damage(self) -> Corrupt | None:
+        """The first damage that a load met."""
+        return next((each.damage for each in self.ownerships if each.damage is not None), None)
 
     def connections_allowed(self) -> int:
         """What the limit of file descriptors leaves beside the log's files."""
@@ -132,7 +148,10 @@ class Daemon:
         if self.history is not None:
             self.history.open(self.store.partitions, self.data_plane.attach)
         self.dispatcher.on_coordinator_request(self._load_first)
-        await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
+        await asyncio.gather(
+            self.ownership.elect(range(self.config.offsets_topic_num_partitions)),
+            self.transaction_topic.open(),
+        )
         self.dispatcher.on_coordinator_request(None)
         self.snapshotter.start()
         self.log_cleaner.start()
@@ -157,10 +176,12 @@ class Daemon:
         self.data_plane.close()
         if self.history is not None:
             self.history.flush_steady_commits(self.clock.now(), all_of_them=True)
-        if not await self.ownership.flush(STORE_TIMEOUT_S):
+        stored = await asyncio.gather(*(each.flush(STORE_TIMEOUT_S) for each in self.ownerships))
+        if not all(stored):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served
-        self.ownership.resign_all()
+        for ownership in self.ownerships:
+            ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
         await self.snapshotter.stop(served)
         await self.worker.stop()
@@ -209,7 +230,8 @@ class Daemon:
         reason = self.journal.closed_because or str(failure)
         self.health.journal_failed = reason
         self.observer(JournalFailed(reason, is_full=self.journal.is_full))
-        self.ownership.journal_failed()
+        for ownership in self.ownerships:
+            ownership.journal_failed()
         self.journal.failure_delivered()
         if not self.journal.is_full:
             self.storage_failed(reason)
@@ -218,6 +240,7 @@ class Daemon:
         self.health.journal_failed = None
         self.observer(JournalReopened())
         self.ownership.journal_reopened(self._reload_history)
+        self.transaction_topic.ownership.journal_reopened(_at_once)
 
     async def _reload_history(self) -> None:
         """Before any group is loaded again."""
@@ -231,6 +254,8 @@ class Daemon:
         """Within a turn of the data plane; the coordinator has its own turn after it."""
         if isinstance(change, TopicDeleted):
             self.log_cleaner.topic_deleted(change.name)
+        if isinstance(change, TopicCreated) and change.name == TRANSACTION_STATE_TOPIC:
+            self.transaction_topic.created()
         self.loop.call_soon(self._notify_coordinator, change)
 
     def _notify_coordinator(self, change: TopicChange) -> None:

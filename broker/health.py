@@ -6,19 +6,34 @@ its load failed or a bug ended its shard, and from the begin of a stop. The body
 such partitions; the others are served.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import asdict
 
 from broker.partitions.ownership import Ownership
+from protocol.names import OFFSETS_TOPIC
 from seams.text import first_of
 
 FAILED_NAMED_MAX: Final = 5
 
 
-def _named(partitions: Sequence[int]) -> str:
-    return f"partition {first_of([*map(str, partitions)], FAILED_NAMED_MAX)}"
+def _not_served(ownership: Ownership) -> str | None:
+    """Which partitions are not served; None if all are."""
+    failed = sorted(ownership.failed)
+    if not failed:
+        return None
+    topic = "" if ownership.topic == OFFSETS_TOPIC else f"{ownership.topic} "
+    return f"not served: {topic}partition {first_of([*map(str, failed)], FAILED_NAMED_MAX)}"
+
+
+def _report(ownership: Ownership, total: int) -> dict[str, object]:
+    return {
+        "total": total,
+        "owned": ownership.owned,
+        "loading": ownership.loading,
+        "failed": {str(partition): why for partition, why in sorted(ownership.failed.items())},
+    }
 
 
 class Health:
@@ -29,9 +44,15 @@ class Health:
         ownership: Ownership,
         partitions: int,
         flush_stalled: Callable[[], str | None] = lambda: None,
+        transactions: Ownership | None = None,
     ) -> None:
-        """`flush_stalled` gives the reason while a flush takes too long, else None."""
+        """`flush_stalled` gives the reason while a flush takes too long, else None.
+
+        `transactions` owns nothing before a client has needed a coordinator of transactions.
+        """
         self._ownership = ownership
+        self._all = [ownership, *([] if transactions is None else [transactions])]
+        self._transactions = transactions
         self._flush_stalled = flush_stalled
         self._partitions = partitions
         self.stopping = False
@@ -46,14 +67,12 @@ class Health:
             return f"the journal has failed: {self.journal_failed}"
         if (stalled := self._flush_stalled()) is not None:
             return stalled
-        ownership = self._ownership
         # The disk has room again: the partitions are about to be loaded with writable logs.
-        if ownership.loading or not ownership.owned or ownership.writes_are_refused:
+        if not self._ownership.owned or any(
+            ownership.loading or ownership.writes_are_refused for ownership in self._all
+        ):
             return "loading"
-        failed = sorted(ownership.failed)
-        if failed:
-            return f"not served: {_named(failed)}"
-        return None
+        return next(filter(None, map(_not_served, self._all)), None)
 
     @property
     def ready(self) -> bool:
@@ -61,17 +80,13 @@ class Health:
 
     def report(self) -> dict[str, object]:
         """For the body of /readyz."""
-        ownership = self._ownership
-        failed = {str(partition): why for partition, why in sorted(ownership.failed.items())}
-        progress = ownership.progress
-        return {
+        progress = self._ownership.progress
+        report: dict[str, object] = {
             "ready": self.ready,
             "reason": self.reason,
-            "partitions": {
-                "total": self._partitions,
-                "owned": ownership.owned,
-                "loading": ownership.loading,
-                "failed": failed,
-            },
+            "partitions": _report(self._ownership, self._partitions),
             "loading": None if progress is None else asdict(progress),
         }
+        if self._transactions is not None and self._transactions.owned:
+            report["transaction_partitions"] = _report(self._transactions, self._transactions.owned)
+        return report

@@ -138,7 +138,7 @@ async def _run(
     damage = None
     if loading.done():
         loading.result()
-        damage = daemon.ownership.damage
+        damage = daemon.damage
         if damage is None:
             _print_ready_line(ports, data_dir.path, observer)
             observer(DaemonStep("Startup complete."))

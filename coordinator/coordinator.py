@@ -23,7 +23,7 @@ from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.consumer.decide.validate_heartbeat import forbid_heartbeat, validate_heartbeat
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
-from coordinator.find_coordinator import Endpoint, find_coordinator
+from coordinator.find_coordinator import Endpoint, FindTransactions, find_coordinator
 from coordinator.group_counts import GroupCounts
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
@@ -86,6 +86,10 @@ def _no_member_id() -> MemberId:
     raise AssertionError("no way to make member ids was given")
 
 
+def _no_transactions() -> ErrorCode:
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 def _ignore(_topic_id: TopicId) -> None:
     pass
 
@@ -111,6 +115,7 @@ class GroupCoordinator:
         stopwatch: Stopwatch = stopped,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
+        find_transactions: FindTransactions = _no_transactions,
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
@@ -121,6 +126,7 @@ class GroupCoordinator:
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
         self._endpoint = endpoint
+        self._find_transactions = find_transactions
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
@@ -362,7 +368,8 @@ class GroupCoordinator:
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
         endpoint = self._endpoint(token)
-        self._reply(token, find_coordinator(request, token.api_version, endpoint))
+        version = token.api_version
+        self._reply(token, find_coordinator(request, version, endpoint, self._find_transactions))
 
     # ------------------------------------------------------------ partitions come and go
 

@@ -23,7 +23,7 @@ from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from protocol.names import ApiKey, TopicId
+from protocol.names import TRANSACTION_STATE_TOPIC, ApiKey, TopicId
 from seams.handler import Handler
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
@@ -103,6 +103,7 @@ class DataPlane:
         )
         self._queue = AdminQueue(admin)
         self._is_reserving = False
+        self._is_creating = False  # the topic of the transaction coordinator
         self._hang_up = hang_up or (lambda token: reply(token, None))
         self.registry.subscribe(self._changed)
         self._settings = settings
@@ -247,6 +248,22 @@ class DataPlane:
         assert isinstance(request, CreatePartitionsRequest)
         node_id = self._cluster.node_id
         self._run_in_queue(token, lambda: answer_create_partitions(request, self.registry, node_id))
+
+    def create_transaction_state_topic(self) -> None:
+        """Create `__transaction_state`, unless it exists when its turn comes."""
+
+        def steps() -> Steps[None]:
+            try:
+                if self.registry.by_name(TRANSACTION_STATE_TOPIC) is None:
+                    new = self.registry.transaction_state_topic()
+                    with suppress(OSError):  # reported; the client asks again
+                        yield from self.registry.create([new], automatic=True)
+            finally:
+                self._is_creating = False
+
+        if not self._is_creating:
+            self._is_creating = True
+            self._queue.run(steps, lambda: None)
 
     def _run_in_queue(self, token: ReplyToken, answer: Callable[[], Steps[Response]]) -> None:
         """Run the operation in the admin queue, and answer with its result."""

@@ -1,20 +1,19 @@
 """Journal bridge: from the journal's flusher thread to the event loop, one call for each flush.
 
 The way back of a request: the flusher reports what it stored (`stored`), and on the loop the bridge
-hands the positions to the coordinator, whose shards release their answers, and to the data plane,
-whose delayed fetches wait for records. What has to follow each flush comes after that. Once the
-loop is closed no report arrives, and nothing is lost: what was stored is stored.
+hands the positions to the coordinator of their topic, whose shards release their answers, and to
+the data plane, whose delayed fetches wait for records. What has to follow each flush comes after
+that. Once the loop is closed no report arrives, and nothing is lost: what was stored is stored.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
 from typing import Final, Protocol
 
 from broker.loop.clock import SystemClock
 from broker.observe.stats import Histogram, LoopStalls
-from protocol.names import OFFSETS_TOPIC
 from seams.now import Now
 from storage.api import Position, TopicPartition
 from storage.journal.journal import StoredPositions
@@ -26,7 +25,7 @@ PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
 
 
 class ShardOwner(Protocol):
-    """The coordinator: its shards append to the offsets topic."""
+    """A coordinator: its shards append to its topic."""
 
     def on_stored(self, partition: int, position: Position, now: Now) -> None: ...
 
@@ -41,7 +40,8 @@ class JournalBridge:
     """The attributes without an underscore are set by build.py, before the journal starts."""
 
     clock: SystemClock
-    shards: ShardOwner
+    shards: Mapping[str, ShardOwner]
+    """By topic."""
     readers: LogReaders
     stalls: LoopStalls
     on_failed: Callable[[Exception], None]
@@ -79,8 +79,9 @@ class JournalBridge:
         now = self.clock.now()
         began_s = perf_counter()
         for topic_partition, position in stored:
-            if topic_partition.topic == OFFSETS_TOPIC:
-                self.shards.on_stored(topic_partition.partition, position, now)
+            owner = self.shards.get(topic_partition.topic)
+            if owner is not None:
+                owner.on_stored(topic_partition.partition, position, now)
             self.readers.advanced(topic_partition, now)
         for follow in self.on_flush:
             follow()

@@ -15,7 +15,7 @@ from coordinator.events import GroupDeleted, PartitionClosed
 from coordinator.offsets import events as offsets
 from history.causes import End
 from history.entries import HistoryEntry, RebalanceBegunEntry, RebalanceEndedEntry
-from protocol.names import NO_GENERATION, GroupId
+from protocol.names import NO_GENERATION, OFFSETS_TOPIC, GroupId
 from topics import events as topics
 
 REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
@@ -257,6 +257,8 @@ def _(counters: Counters, event: topics.RecordsFetched) -> None:
 
 @_counts(shell.PartitionRead)
 def _(counters: Counters, event: shell.PartitionRead) -> None:
+    if event.topic != OFFSETS_TOPIC:
+        return
     seconds = event.load_ms / 1000
     counters.load_seconds.add(seconds)
     counters.load_seconds_max = max(counters.load_seconds_max, seconds)

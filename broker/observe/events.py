@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from broker.partitions.load_progress import LoadReport
 from history.verdicts.model import Verdict
+from protocol.names import OFFSETS_TOPIC, TopicName
 
 PLACE_FRAMES_MAX: Final = 5
 
@@ -94,6 +95,7 @@ class LoopStalled(Struct, frozen=True):
 class PartitionElected(Struct, frozen=True):
     partition: int
     epoch: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class PartitionsElected(Struct, frozen=True):
@@ -102,6 +104,7 @@ class PartitionsElected(Struct, frozen=True):
     partitions: int
     epoch_min: int
     epoch_max: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class PartitionsLoaded(Struct, frozen=True):
@@ -111,6 +114,7 @@ class PartitionsLoaded(Struct, frozen=True):
     failed: int
     records: int
     load_ms: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class PartitionRead(Struct, frozen=True):
@@ -122,12 +126,14 @@ class PartitionRead(Struct, frozen=True):
     size_bytes: int
     load_ms: int
     queued_ms: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class LoadProgressed(Struct, frozen=True):
     """The progress of a long load."""
 
     report: LoadReport
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class SnapshotIgnored(Struct, frozen=True):
@@ -159,12 +165,14 @@ class SnapshotFailed(Struct, frozen=True):
 class PartitionResigned(Struct, frozen=True):
     partition: int
     epoch: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class PartitionsResigned(Struct, frozen=True):
     """All at once, as at a stop."""
 
     partitions: int
+    topic: TopicName = OFFSETS_TOPIC
 
 
 class JournalFailed(Struct, frozen=True):

@@ -9,7 +9,7 @@ grep for; the values stand beside it as fields.
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar, cast
 
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicName
 
 E = TypeVar("E")
 LogFields = dict[str, object]
@@ -39,6 +39,11 @@ def log_lines_for(
 
 def offsets_partition(partition: int) -> str:
     return f"{OFFSETS_TOPIC}-{partition}"
+
+
+def coordinator_of(topic: TopicName) -> str:
+    """Which coordinator writes this topic, in Kafka's words."""
+    return "txn coordinator" if topic == TRANSACTION_STATE_TOPIC else "group coordinator"
 
 
 FIELD_NAMES_MAX: Final = 20

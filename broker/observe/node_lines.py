@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from broker.observe import events as shell
-from broker.observe.log_lines import LineTable, LogFields, LogLine, log_lines_for, offsets_partition
+from broker.observe.log_lines import (
+    LineTable,
+    LogFields,
+    LogLine,
+    coordinator_of,
+    log_lines_for,
+    offsets_partition,
+)
+from protocol.names import OFFSETS_TOPIC
 from seams.text import first_of
 from topics import events as topics
 
@@ -194,21 +202,21 @@ def _(event: shell.GroupSkipped) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.PartitionElected)
 def _(event: shell.PartitionElected) -> Iterable[LogLine]:
     fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
-    yield LogLine("debug", "Elected as the group coordinator for partition", fields)
+    yield LogLine("debug", f"Elected as the {coordinator_of(event.topic)} for partition", fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsElected)
 def _(event: shell.PartitionsElected) -> Iterable[LogLine]:
     epochs = {event.epoch_min, event.epoch_max}
     fields: LogFields = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
-    yield LogLine("info", "Elected as the group coordinator for partitions", fields)
+    yield LogLine("info", f"Elected as the {coordinator_of(event.topic)} for partitions", fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsLoaded)
 def _(event: shell.PartitionsLoaded) -> Iterable[LogLine]:
     yield LogLine(
         "info",
-        "Finished loading of metadata from __consumer_offsets",
+        f"Finished loading of metadata from {event.topic}",
         {
             "partitions": event.partitions,
             "failed": event.failed,
@@ -224,7 +232,7 @@ def _(event: shell.PartitionRead) -> Iterable[LogLine]:
         "info" if event.records else "debug",
         "Finished loading of metadata",
         {
-            "partition": offsets_partition(event.partition),
+            "partition": f"{event.topic}-{event.partition}",
             "epoch": event.epoch,
             "load_ms": event.load_ms,
             "queued_ms": event.queued_ms,
@@ -237,16 +245,19 @@ def _(event: shell.PartitionRead) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.LoadProgressed)
 def _(event: shell.LoadProgressed) -> Iterable[LogLine]:
     report = event.report
+    groups = {"groups": f"{report.groups_ready}/{report.groups_found}"}
+    if event.topic != OFFSETS_TOPIC:
+        groups = {}
     fields: LogFields = {
         "partitions": f"{report.partitions_read}/{report.partitions}",
-        "groups": f"{report.groups_ready}/{report.groups_found}",
+        **groups,
         "records": report.records,
         "bytes": f"{report.bytes}/{report.bytes_total}",
         "elapsed_ms": report.elapsed_ms,
     }
     if report.left_ms is not None:
         fields["left_ms"] = report.left_ms
-    yield LogLine("info", "Loading metadata from __consumer_offsets", fields)
+    yield LogLine("info", f"Loading metadata from {event.topic}", fields)
 
 
 @log_lines_for(NODE_LINES, shell.SnapshotIgnored)
@@ -283,12 +294,12 @@ def _(event: shell.SnapshotFailed) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.PartitionResigned)
 def _(event: shell.PartitionResigned) -> Iterable[LogLine]:
     fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
-    yield LogLine("debug", "Resigned as the group coordinator for partition", fields)
+    yield LogLine("debug", f"Resigned as the {coordinator_of(event.topic)} for partition", fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsResigned)
 def _(event: shell.PartitionsResigned) -> Iterable[LogLine]:
-    message = "Resigned as the group coordinator for partitions"
+    message = f"Resigned as the {coordinator_of(event.topic)} for partitions"
     yield LogLine("info", message, {"count": event.partitions})
 
 

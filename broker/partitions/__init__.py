@@ -1,1 +1,1 @@
-"""Offsets partitions: which are served here, how they load, where their logs are."""
+"""Coordinators' partitions: which are served here, how they load, where their logs are."""

@@ -1,8 +1,9 @@
-"""Offsets logs: the partitions of `__consumer_offsets` in the log store, for ownership.py.
+"""Coordinator logs: the partitions of a coordinator's topic in the log store, for ownership.py.
 
 Makes a partition's folder when it is first elected, begins a leader epoch (in Kafka's
 leader-epoch-checkpoint), and opens the journal's end of the log for the shard and the stored log
-for readers. Finds the snapshots beside the segments, and which of them still belong to the log.
+for readers. Finds the snapshots beside the segments, and which of them still belong to the log:
+only `__consumer_offsets` has some.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from uuid import UUID
 
 from broker.background.snapshot_job import read_snapshot
 from broker.partitions.loading import LoadSize
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC, TopicName
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
 from storage.batch.record_batch import read_header
 from storage.disk import TEMPORARY, Disk
@@ -29,7 +30,7 @@ from storage.snapshot import (
 )
 
 
-class OffsetsLogs:
+class CoordinatorLogs:
     """Implements OwnedLogs of loading.py."""
 
     def __init__(
@@ -39,32 +40,40 @@ class OffsetsLogs:
         journal: Journal,
         topic_id: UUID,
         settings: LogSettings,
+        topic: TopicName = OFFSETS_TOPIC,
     ) -> None:
+        """Of a topic that does not exist yet, `topic_id` and `settings` are set later."""
         self._disk = disk
         self._store = store
         self._journal = journal
+        self.topic = topic
         self.topic_id = topic_id
-        self._settings = settings
+        self.settings = settings
+        self.fresh: set[int] = set()
+        """Created with the topic since the start: their first epoch is the first election's."""
 
     def elect(self, partition: int) -> int:
         """Begin a leader epoch; which one. Raises OSError or Corrupt."""
-        key = TopicPartition(OFFSETS_TOPIC, partition)
+        key = TopicPartition(self.topic, partition)
         log = self._store.partition_log(key)
         if log is None:
-            return self._store.create(key, self.topic_id, self._settings).leader_epoch
+            return self._store.create(key, self.topic_id, self.settings).leader_epoch
         if log.topic_id == NO_TOPIC_ID:  # a crash, or a repair, has taken it
-            self._store.create(key, self.topic_id, self._settings)
-        log.settings = self._settings
+            self._store.create(key, self.topic_id, self.settings)
+        log.settings = self.settings
+        if partition in self.fresh:
+            self.fresh.discard(partition)
+            return log.leader_epoch
         return log.begin_leader_epoch()
 
     def open(self, partition: int) -> tuple[Log, TopicLog]:
         """The end to append to, and the view to read. Raises OSError or Corrupt."""
-        key = TopicPartition(OFFSETS_TOPIC, partition)
+        key = TopicPartition(self.topic, partition)
         log = self._journal.log(key)
         return log, self._store.partitions()[key]
 
     def log(self, partition: int) -> PartitionLog | None:
-        return self._store.partition_log(TopicPartition(OFFSETS_TOPIC, partition))
+        return self._store.partition_log(TopicPartition(self.topic, partition))
 
     def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         """How much there is to load; reads no content. Raises OSError."""
@@ -105,7 +114,7 @@ class OffsetsLogs:
         """After a stop that may have ended the worker while it wrote a snapshot."""
         logs = (self._store.partition_log(key) for key in self._store.partitions())
         for log in logs:
-            if log is None or log.topic_partition.topic != OFFSETS_TOPIC:
+            if log is None or log.topic_partition.topic != self.topic:
                 continue
             with suppress(OSError):  # then the next start removes it
                 for name in self._disk.listdir(log.path):

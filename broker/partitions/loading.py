@@ -31,7 +31,7 @@ class LoadSize(NamedTuple):
 
 
 class OwnedLogs(Protocol):
-    """The logs of the offsets topic, as the daemon opened them."""
+    """The logs of a coordinator's topic, as the daemon opened them."""
 
     def elect(self, partition: int) -> int:
         """Begin a leader epoch; which one. Raises OSError or Corrupt."""

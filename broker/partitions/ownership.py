@@ -1,12 +1,14 @@
-"""Ownership: elects, loads and resigns the partitions of the offsets topic.
+"""Ownership: elects, loads and resigns the partitions of a coordinator's topic.
 
 States of a partition: elected in an epoch (from then on clients get COORDINATOR_LOAD_IN_PROGRESS) /
 its log is read, those that clients ask for first (loading.py) / served, while its groups are
 restored in slices, those that clients ask for at once / resigned. One lock per partition keeps
 these steps apart, because they wait for the disk and elections may flap. Requests never wait for a
 lock. An embedded node owns all partitions, and each start is an election: the leader epoch grows by
-one. Kafka's counterparts: `GroupCoordinatorService.onElection`,
-`CoordinatorRuntime.scheduleLoadOperation`.
+one. There is one `Ownership` for `__consumer_offsets` and one for `__transaction_state`; what is
+restored in slices is there only for groups. Kafka's counterparts:
+`GroupCoordinatorService.onElection`, `CoordinatorRuntime.scheduleLoadOperation`,
+`TransactionCoordinator.onElection`.
 """
 
 import asyncio
@@ -29,6 +31,7 @@ from broker.observe.events import (
 )
 from broker.partitions.load_progress import LoadProgress, LoadReport
 from broker.partitions.loading import Loading, OwnedLogs, PartitionLoad
+from protocol.names import OFFSETS_TOPIC, TopicName
 from seams.now import Now
 from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
 from storage.batch.record_batch import InvalidBatch
@@ -57,7 +60,7 @@ SHORTAGE_PAUSE_S: Final = 1.0
 
 
 class Coordinator(Loading, Protocol):
-    """What ownership needs of the group coordinator."""
+    """What ownership needs of the coordinator that writes the topic."""
 
     def begin_load(self, partition: int, log: Log) -> None: ...
 
@@ -85,9 +88,11 @@ class Ownership:
         *,
         attach: Callable[[TopicLog], None],
         turned: Callable[[], None],
+        topic: TopicName = OFFSETS_TOPIC,
     ) -> None:
         """`attach` opens a log to its readers; `turned` is called after every step."""
         self.coordinator: Coordinator  # set by build.py, before the first election
+        self.topic = topic
         self._logs = logs
         self._clock = clock
         self._observe = observe
@@ -160,11 +165,21 @@ class Ownership:
             if (epoch := self._begin(partition, self._elect(partition))) is not None
         ]
         if epochs:
-            self._observe(PartitionsElected(len(epochs), min(epochs), max(epochs)))
+            self._observe(PartitionsElected(len(epochs), min(epochs), max(epochs), self.topic))
         records = await self._load_queued()
         self._observe(
-            PartitionsLoaded(len(epochs), len(self._failed), records, self._now_ms() - started_ms)
+            PartitionsLoaded(
+                len(epochs),
+                len(self._failed),
+                records,
+                self._now_ms() - started_ms,
+                self.topic,
+            )
         )
+
+    def elect_soon(self, partitions: Iterable[int]) -> None:
+        """As `elect`, in the background."""
+        self._in_background(self.elect(partitions))
 
     async def resign(self, partition: int) -> None:
         """Give a partition up: what waits there is answered NOT_COORDINATOR."""
@@ -177,7 +192,7 @@ class Ownership:
         partitions = tuple(self._epochs)
         for partition in partitions:
             self._drop(partition)
-        self._observe(PartitionsResigned(len(partitions)))
+        self._observe(PartitionsResigned(len(partitions), self.topic))
 
     async def flush(self, timeout_s: float) -> bool:
         """Wait until everything that was appended is stored; False if that takes too long."""
@@ -205,7 +220,7 @@ class Ownership:
         self._failed.pop(partition, None)
         self._awaiting_reload.pop(partition, None)
         self.coordinator.resign(partition, self._clock.now())
-        self._observe(PartitionResigned(partition, epoch))
+        self._observe(PartitionResigned(partition, epoch, self.topic))
         self._turned()
 
     def _elect(self, partition: int) -> int | Exception:
@@ -227,7 +242,7 @@ class Ownership:
             return None
         epoch = self._epochs[partition] = elected
         self._enqueue(partition)
-        self._observe(PartitionElected(partition, epoch))
+        self._observe(PartitionElected(partition, epoch, self.topic))
         return epoch
 
     def _enqueue(self, partition: int) -> None:
@@ -282,7 +297,7 @@ class Ownership:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             report = self.progress
             if report is not None:
-                self._observe(LoadProgressed(report))
+                self._observe(LoadProgressed(report, self.topic))
 
     async def _load(self, partition: int, progress: LoadProgress) -> int:
         queued_ms, started_ms = self._queued[partition], self._now_ms()
@@ -316,6 +331,7 @@ class Ownership:
                 log.size_bytes,
                 self._now_ms() - started_ms,
                 started_ms - queued_ms,
+                self.topic,
             )
         )
         return records
@@ -342,7 +358,7 @@ class Ownership:
         if shortage(error) is not None:
             self._in_background(self._try_again(partition))
         elif not isinstance(error, OSError | Corrupt | InvalidBatch):
-            self._observe(PartFailed(f"loading of partition {partition}", error))
+            self._observe(PartFailed(f"loading of {self._named(partition)}", error))
 
     # Loading again.
 
@@ -372,7 +388,7 @@ class Ownership:
         """A bug of ours ended a shard: reload what is on the disk."""
         if isinstance(error, LogClosed):
             return  # no bug: the journal has just failed, and reports it in a moment
-        self._observe(PartFailed(f"shard of partition {partition}", error))
+        self._observe(PartFailed(f"shard of {self._named(partition)}", error))
         self._restoring.pop(partition, None)
         self._awaiting_reload[partition] = _reason(error)
         self._in_background(self._reload(partition))
@@ -447,6 +463,10 @@ class Ownership:
             if partition in self._awaiting_reload:
                 self._enqueue(partition)
         await self._load_queued()
+
+    def _named(self, partition: int) -> str:
+        words = f"partition {partition}"
+        return words if self.topic == OFFSETS_TOPIC else f"{words} of {self.topic}"
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

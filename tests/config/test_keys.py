@@ -21,7 +21,7 @@ from config.sources import command_line_setting, load_config
 from config.storage_settings import journal_limits, offsets_log_settings, topic_settings
 from coordinator.settings import GroupSettings, MigrationPolicy
 from protocol.config_def import ConfigException, Range, convert_to_string
-from protocol.names import LAG_TOPIC
+from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
 from storage.api import LogSettings
 from topics.configs import TopicConfigs
 from topics.registry import coordinator_topic_configs

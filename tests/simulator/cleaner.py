@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.coordinator_logs import CoordinatorLogs
 from coordinator.settings import GroupSettings
 from protocol.names import OFFSETS_TOPIC
 from seams.now import Now
@@ -41,7 +41,7 @@ class Process(Protocol):
     disk: SimulatedDisk
     settings: GroupSettings
     incarnation: int
-    logs: OffsetsLogs
+    logs: CoordinatorLogs
     journal: Journal
     store: LogStore
 

@@ -16,8 +16,8 @@ from uuid import UUID
 from broker.background.snapshot_job import SnapshotAbandoned, take_snapshot
 from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
+from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.loading import Tail
-from broker.partitions.offsets_logs import OffsetsLogs
 from coordinator.consumer.assignors.assignor import AssignorFailed
 from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
@@ -167,7 +167,7 @@ class Node:
         )
         self.journal.recover()
         self.history = self._open_history()
-        self.logs = OffsetsLogs(self.disk, self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
+        self.logs = CoordinatorLogs(self.disk, self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
         self.coordinator = GroupCoordinator(
             self.settings,
             new_member_id=self._new_member_id,

@@ -17,7 +17,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.names import ErrorCode, TopicName
+from protocol.names import TRANSACTION_STATE_TOPIC, ErrorCode, TopicName
 from seams.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 from topics.admin_queue import Steps
 from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, disk_error
@@ -77,8 +77,19 @@ class CreateTopicsHandler:
         partitions = self._place(topic)
         if isinstance(partitions, ApiError):
             return partitions
+        if topic.name == TRANSACTION_STATE_TOPIC:
+            return self._transaction_state_topic(partitions)
         configs = {c.name: c.value for c in topic.configs if c.value is not None}
         return NewTopic(topic.name, self._registry.new_topic_id(), partitions, configs)
+
+    def _transaction_state_topic(self, partitions: int) -> NewTopic | ApiError:
+        """As its coordinator creates it. Kafka differs: it takes another number, and then answers
+        NOT_COORDINATOR for some transactional ids until a restart."""
+        new = self._registry.transaction_state_topic()
+        if partitions == new.partitions:
+            return new
+        text = f"{new.name} gets transaction.state.log.num.partitions, {new.partitions}."
+        return ApiError(ErrorCode.INVALID_PARTITIONS, text)
 
     def _name_fault(self, name: TopicName) -> ApiError | None:
         if self._registry.by_name(name) is not None:

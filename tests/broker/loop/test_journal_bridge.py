@@ -29,7 +29,7 @@ class Listener:
 def bridge_to(listener: Listener, loop: asyncio.AbstractEventLoop) -> JournalBridge:
     bridge = JournalBridge(loop)
     bridge.clock, bridge.stalls = SystemClock(), LoopStalls()
-    bridge.shards = bridge.readers = listener
+    bridge.shards, bridge.readers = {SHARD.topic: listener}, listener
     bridge.on_flush = (lambda: listener.calls.append("flushed"),)
     bridge.on_failed = listener.calls.append
     bridge.on_reopened = lambda: listener.calls.append("reopened")
