@@ -42,6 +42,7 @@ from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
+from broker.partitions.transaction_topic import TransactionTopic
 from config.keys import Config
 from config.settings import (
     cleaner_settings,
@@ -57,9 +58,12 @@ from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from storage.api import LogSettings
+from storage.boot_record import BootRecord, current_boot_id
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
+from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
 from storage.open import JournalCallbacks, Storage, open_storage, topics_file
@@ -107,6 +111,7 @@ def build(
     ownership = Ownership(
         offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
     )
+    transaction_topic = _transaction_topic(base, data_plane, ticker)
     history = _history(base, data_dir) if config.rollcall_history_enable else None
     assignments = _assignments(base)
     coordinator = _coordinator(base, server, cluster, data_plane, ownership, history, assignments)
@@ -130,9 +135,13 @@ def build(
         data_plane=data_plane,
         io=io,
         ownership=ownership,
+        transaction_topic=transaction_topic,
+        boot=BootRecord(
+            storage.disk, storage.path, current_boot_id(), was_clean=storage.store.was_clean
+        ),
         ticker=ticker,
         gc_policy=GcPolicy(),
-        health=Health(ownership, config.offsets_topic_num_partitions, lambda: flush_watch.reason),
+        health=_health(base, ownership, transaction_topic, flush_watch),
         lag=lag,
         verdicts=_verdict_watch(base, data_plane, history, lag),
         worker=worker,
@@ -156,7 +165,11 @@ def _connect(daemon: Daemon) -> None:
     bridge.shards = {OFFSETS_TOPIC: daemon.coordinator}
     bridge.readers = daemon.data_plane
     bridge.stalls = daemon.ticker.stalls
-    bridge.on_flush = (daemon.ownership.on_flush, daemon.journal.flush_delivered, daemon.ticker.arm)
+    bridge.on_flush = (
+        *(ownership.on_flush for ownership in daemon.ownerships),
+        daemon.journal.flush_delivered,
+        daemon.ticker.arm,
+    )
     bridge.on_failed = daemon.on_journal_failed
     bridge.on_reopened = daemon.on_journal_reopened
     daemon.server.on_turn = daemon.ticker.arm_soon
@@ -257,6 +270,24 @@ def _offsets_logs(base: _Base, registry: TopicRegistry) -> CoordinatorLogs:
     return CoordinatorLogs(storage.disk, storage.store, storage.journal, topic_id, settings)
 
 
+def _transaction_topic(base: _Base, data_plane: DataPlane, ticker: Ticker) -> TransactionTopic:
+    """Its logs get their id and settings when the topic is there."""
+    storage, topic = base.storage, TRANSACTION_STATE_TOPIC
+    logs = CoordinatorLogs(
+        storage.disk, storage.store, storage.journal, NO_TOPIC_ID, LogSettings(), topic
+    )
+    ownership = Ownership(
+        logs,
+        base.clock,
+        base.observer,
+        attach=data_plane.attach,
+        turned=ticker.arm,
+        topic=topic,
+    )
+    create = data_plane.create_transaction_state_topic
+    return TransactionTopic(data_plane.registry, create, logs, ownership)
+
+
 def _history(base: _Base, data_dir: DataDir) -> HistoryLog:
     config = base.config
     history = HistoryLog(
@@ -278,6 +309,13 @@ def _sealed_flush(base: _Base, registry: TopicRegistry) -> SealedFlush:
         base.config.log_flush_offset_checkpoint_interval_ms,
         partial(sealed_flush_failed, base.loop, registry, base.observer),
     )
+
+
+def _health(
+    base: _Base, ownership: Ownership, topic: TransactionTopic, flush_watch: FlushWatch
+) -> Health:
+    partitions = base.config.offsets_topic_num_partitions
+    return Health(ownership, partitions, lambda: flush_watch.reason, topic.ownership)
 
 
 def _assignments(base: _Base) -> AssignmentThread:

@@ -52,6 +52,7 @@ from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import TRANSACTION_STATE_TOPIC, GroupId
 from seams.now import Now
 from storage.api import Corrupt, SyncFailed, TopicPartition
+from storage.boot_record import BOOT_FILE, BootRecord
 from storage.journal.journal import Journal
 from storage.log.log_store import LogStore
 from storage.log.sealed_flush import SealedFlush
@@ -93,6 +94,7 @@ class Daemon:
     io: IoThreads
     ownership: Ownership
     transaction_topic: TransactionTopic
+    boot: BootRecord
     ticker: Ticker
     gc_policy: GcPolicy
     health: Health
@@ -153,6 +155,7 @@ class Daemon:
             self.transaction_topic.open(),
         )
         self.dispatcher.on_coordinator_request(None)
+        await self._record_boot()
         self.snapshotter.start()
         self.log_cleaner.start()
         if self.history is not None:
@@ -161,6 +164,16 @@ class Daemon:
         self.lag.start()
         self._log_descriptor_limits()  # now that the partitions are known
         self.guard.begin()
+
+    async def _record_boot(self) -> None:
+        """Once what a loss of unsynced records means for open transactions is on the disk."""
+        ownership = self.transaction_topic.ownership
+        if self.boot.lost and (ownership.failed or not await ownership.flush(STORE_TIMEOUT_S)):
+            return  # the next start aborts what could not be aborted now
+        try:
+            await self.loop.run_in_executor(None, self.boot.save)
+        except OSError as failure:
+            self.observer(PartFailed(BOOT_FILE, failure))
 
     async def stop(self) -> bool:
         """As the module docstring says; False if not everything could be stored."""
@@ -208,6 +221,11 @@ class Daemon:
             return False
         self.offsets_logs.remove_partial_snapshots()
         failures = self.store.close()
+        if not failures:
+            try:
+                self.boot.clear()
+            except OSError as refusal:
+                failures.append(refusal)
         for failure in failures:
             self.observer(PartFailed("closing the logs", failure))
         return not failures

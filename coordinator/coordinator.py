@@ -23,7 +23,12 @@ from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.consumer.decide.validate_heartbeat import forbid_heartbeat, validate_heartbeat
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
-from coordinator.find_coordinator import Endpoint, FindTransactions, find_coordinator
+from coordinator.find_coordinator import (
+    Endpoint,
+    FindTransactions,
+    find_coordinator,
+    no_transactions,
+)
 from coordinator.group_counts import GroupCounts
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
@@ -86,10 +91,6 @@ def _no_member_id() -> MemberId:
     raise AssertionError("no way to make member ids was given")
 
 
-def _no_transactions() -> ErrorCode:
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
 def _ignore(_topic_id: TopicId) -> None:
     pass
 
@@ -115,7 +116,7 @@ class GroupCoordinator:
         stopwatch: Stopwatch = stopped,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
-        find_transactions: FindTransactions = _no_transactions,
+        find_transactions: FindTransactions = no_transactions,
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
@@ -125,8 +126,7 @@ class GroupCoordinator:
         self._settings = settings
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
-        self._endpoint = endpoint
-        self._find_transactions = find_transactions
+        self._endpoint, self._find_transactions = endpoint, find_transactions
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed

@@ -34,6 +34,11 @@ _OLD_MESSAGES: Final = {
 NO_NODE: Final[Endpoint] = (-1, "", -1)
 
 
+def no_transactions() -> ErrorCode:
+    """Of a coordinator of groups alone."""
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 def find_coordinator(
     request: FindCoordinatorRequest,
     api_version: int,

@@ -32,23 +32,28 @@ def current_boot_id() -> str | None:
 class BootRecord:
     """The file beside `meta.properties`. `lost` is decided when it is made, before any write."""
 
-    __slots__ = ("_boot_id", "_file", "lost")
+    __slots__ = ("_boot_id", "_file", "_is_saved", "lost")
 
     def __init__(self, disk: Disk, path: str, boot_id: str | None, *, was_clean: bool) -> None:
-        """`was_clean`: the logs were closed, and so synced, by whoever used them last."""
+        """`was_clean`: the logs were closed, and so synced, at the last stop."""
         self._file = StoredFile(disk, f"{path}/{BOOT_FILE}")
         self._boot_id = boot_id
+        self._is_saved = False
         recorded = self._file.load()
         if recorded is None:
             self.lost = not was_clean
         else:
-            self.lost = boot_id is None or recorded.strip() != boot_id.encode()
+            self._is_saved = boot_id is not None and recorded.strip() == boot_id.encode()
+            self.lost = not self._is_saved
 
     def save(self) -> None:
         """From now on a start in this boot finds everything that is written. Raises OSError."""
-        self._file.save(f"{self._boot_id or ''}\n".encode())
+        if not self._is_saved:
+            self._file.save(f"{self._boot_id or ''}\n".encode())
+            self._is_saved = True
 
     def clear(self) -> None:
         """Everything is synced and closed. Raises OSError."""
         if self._file.load() is not None:
             self._file.discard()
+            self._is_saved = False

@@ -192,6 +192,8 @@ class Ownership:
         partitions = tuple(self._epochs)
         for partition in partitions:
             self._drop(partition)
+        if not partitions:
+            return
         self._observe(PartitionsResigned(len(partitions), self.topic))
 
     async def flush(self, timeout_s: float) -> bool:

@@ -15,7 +15,7 @@ from topics.configs import KEYS as TOPIC_KEYS
 # A file has one idea. Beyond this it probably has two; where it has not, it is listed with its own
 # limit: a table, or a module that could only be cut into an import circle (then at most 700 lines).
 LINES_MAX = 560
-LONGER = {"config/keys.py": 820}
+LONGER = {"config/keys.py": 900}
 FUNCTION_LINES_MAX = 70  # a screen
 
 PRODUCT = python_files(tests=False)
@@ -105,7 +105,7 @@ def test_any_is_for_the_codec_alone() -> None:
 
 
 # Refused unless it is 1; accepted as a key so that no warning is given for the 1.
-CONSTANT = {"offsets.topic.replication.factor"}
+CONSTANT = {"offsets.topic.replication.factor", "transaction.state.log.replication.factor"}
 
 
 def _words_of(*packages: str) -> set[str]:

@@ -36,6 +36,8 @@ OTHER_DEFAULTS = {
     "node.id",  # Kafka demands one
     "controller.listener.names",  # Kafka demands one; we have no controller
     "offsets.topic.replication.factor",  # one node
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
 }
 
 OF_A_LATER_KAFKA = {"group.consumer.assignor.offload.enable"}  # 4.4

@@ -13,6 +13,7 @@ from protocol.messages.metadata import (
 from protocol.names import (
     OFFSETS_TOPIC,
     OPERATIONS_NOT_REQUESTED,
+    TRANSACTION_STATE_TOPIC,
     ZERO_TOPIC_ID,
     ErrorCode,
     TopicName,
@@ -127,7 +128,7 @@ def test_nothing_is_made_where_automatic_creation_is_switched_off() -> None:
         ("b b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("a_b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),  # collides with a.b
-        ("__transaction_state", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("__share_group_state", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
 def test_a_topic_that_cannot_be_is_not_made(plane: Plane, name: str, error_code: ErrorCode) -> None:
@@ -208,3 +209,21 @@ def test_authorized_operations_are_all_and_returned_on_request(plane: Plane) -> 
     # The very numbers that a Kafka without an authorizer answers.
     assert answer.cluster_authorized_operations == 8_096
     assert answer.topics[0].topic_authorized_operations == 3_576
+
+
+def test_the_topic_of_transactions_is_made_as_its_coordinator_makes_it() -> None:
+    plane = Plane(TopicSettings(transaction_state_log_num_partitions=4))
+    assert plane.data.registry.by_name(TRANSACTION_STATE_TOPIC) is None
+    (topic,) = about(plane, TRANSACTION_STATE_TOPIC, create=True)
+    assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, True)
+    assert len(topic.partitions) == 4
+    made = plane.data.registry.by_name(TRANSACTION_STATE_TOPIC)
+    assert made is not None
+    assert made.configs == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
+    assert all(partition.log is None for partition in made.partitions)  # the coordinator's

@@ -106,11 +106,9 @@ def test_with_acks_0_a_refusal_closes_the_connection(plane: Plane) -> None:
 
 @pytest.mark.parametrize("name", [OFFSETS_TOPIC, "__transaction_state"])
 def test_clients_do_not_write_to_internal_topics(plane: Plane, name: str) -> None:
-    if name == OFFSETS_TOPIC:
-        topic_partition = TopicPartition(name, 0)
-        plane.data.attach(MemoryLog(topic_partition, plane.topic_id(name)))
-    else:
-        plane.given(name)
+    if name != OFFSETS_TOPIC:
+        plane.given(name, 50)
+    plane.data.attach(MemoryLog(TopicPartition(name, 0), plane.topic_id(name)))
     result = plane.produce(name)
     assert result.error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert (result.base_offset, result.log_start_offset) == (-1, -1)
