@@ -753,32 +753,17 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     transaction_remove_expired_transaction_cleanup_interval_ms: int = integer(
         3_600_000, "How often expired transactional ids are removed.", at_least=1
     )
-    transaction_partition_verification_enable: bool = boolean(
-        "Before a producer's first records of a transaction are appended to a partition, the "
-        "transaction coordinator is asked whether the partition is in the transaction.",
-        default=True,
-    )
-    transaction_two_phase_commit_enable: bool = boolean(
-        "A producer may ask for a transaction that never times out (KIP-939).", default=False
-    )
-    add_partitions_to_txn_retry_backoff_ms: int = integer(
-        20,
-        "Pause between two attempts to add a partition to a transaction while the one before it "
-        "is being completed.",
-        at_least=1,
-    )
     add_partitions_to_txn_retry_backoff_max_ms: int = integer(
         100,
-        "How long a Produce waits for that; then its client gets CONCURRENT_TRANSACTIONS.",
+        "How long the first Produce of a transaction waits while the one before it is being "
+        "completed. Then its client gets CONCURRENT_TRANSACTIONS.",
         at_least=0,
     )
-    rollcall_transaction_version: int = integer(
-        2,
-        "Level of the feature transaction.version, as kafka-features shows it. 2: a new producer "
-        "epoch for each transaction (KIP-890). 1: as in Kafka 3. 0: records in "
-        "__transaction_state that a Kafka before 4.0 can read.",
-        at_least=0,
-        at_most=2,
+    rollcall_transactional_ids_max: int = integer(
+        200_000,
+        "Transactional ids that are kept, some 0.7 KB of memory each. A new one beyond that is "
+        "refused until others expire. Kafka has no limit.",
+        at_least=1,
     )
     rollcall_producer_snapshot_interval_ms: int = integer(
         60_000,

@@ -13,6 +13,7 @@ from history.lag.store import LagLimits
 from history.recording.rebalance_tracker import RecordLimits
 from history.verdicts.model import VerdictLimits
 from storage.api import JOURNALED_BATCH_BYTES_MAX
+from transactions.settings import TransactionSettings
 
 
 def server_limits(config: Config) -> ServerLimits:
@@ -70,6 +71,26 @@ def group_settings(config: Config) -> GroupSettings:
         forgive_max_ms=config.rollcall_forgive_max_ms,
         rebalance_on_partition_change=config.rollcall_rebalance_on_partition_change,
         partition_change_delay_ms=config.rollcall_partition_change_delay_ms,
+    )
+
+
+def transaction_settings(config: Config) -> TransactionSettings:
+    """The transaction coordinator's."""
+    return TransactionSettings(
+        transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+        transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=(
+            config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        ),
+        transaction_remove_expired_transaction_cleanup_interval_ms=(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms
+        ),
+        add_partitions_to_txn_retry_backoff_max_ms=(
+            config.add_partitions_to_txn_retry_backoff_max_ms
+        ),
+        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        max_batch_bytes=min(config.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
+        transactional_ids_max=config.rollcall_transactional_ids_max,
     )
 
 
