@@ -115,10 +115,7 @@ def build(
     history = _history(base, data_dir) if config.rollcall_history_enable else None
     assignments = _assignments(base)
     coordinator = _coordinator(base, server, cluster, data_plane, ownership, history, assignments)
-    journal = storage.journal
-    flush_watch = FlushWatch(
-        loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
-    )
+    flush_watch = _flush_watch(base)
     lag = _lag_sampler(base, coordinator, data_plane)
     worker = WorkerProcess()
     daemon = Daemon(
@@ -127,7 +124,7 @@ def build(
         observer=observer,
         clock=base.clock,
         store=storage.store,
-        journal=journal,
+        journal=storage.journal,
         bridge=bridge,
         server=server,
         dispatcher=Dispatcher(server.reply, coordinator, data_plane),
@@ -309,6 +306,11 @@ def _sealed_flush(base: _Base, registry: TopicRegistry) -> SealedFlush:
         base.config.log_flush_offset_checkpoint_interval_ms,
         partial(sealed_flush_failed, base.loop, registry, base.observer),
     )
+
+
+def _flush_watch(base: _Base) -> FlushWatch:
+    journal, stalled_ms = base.storage.journal, base.config.rollcall_flush_stalled_ms
+    return FlushWatch(base.loop, lambda: journal.flush_age_s, stalled_ms, base.observer)
 
 
 def _health(

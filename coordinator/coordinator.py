@@ -23,12 +23,7 @@ from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.consumer.decide.validate_heartbeat import forbid_heartbeat, validate_heartbeat
 from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
-from coordinator.find_coordinator import (
-    Endpoint,
-    FindTransactions,
-    find_coordinator,
-    no_transactions,
-)
+from coordinator.find_coordinator import Endpoint, FindTransactions, find_coordinator
 from coordinator.group_counts import GroupCounts
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
@@ -116,7 +111,7 @@ class GroupCoordinator:
         stopwatch: Stopwatch = stopped,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
-        find_transactions: FindTransactions = no_transactions,
+        find_transactions: FindTransactions | None = None,
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
@@ -368,8 +363,8 @@ class GroupCoordinator:
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
         endpoint = self._endpoint(token)
-        version = token.api_version
-        self._reply(token, find_coordinator(request, version, endpoint, self._find_transactions))
+        find, version = self._find_transactions, token.api_version
+        self._reply(token, find_coordinator(request, version, endpoint, find))
 
     # ------------------------------------------------------------ partitions come and go
 

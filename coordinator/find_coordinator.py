@@ -25,25 +25,22 @@ Endpoint = tuple[int, str, int]
 FindTransactions = Callable[[], ErrorCode]
 """NONE if there is a coordinator of transactions, else COORDINATOR_NOT_AVAILABLE."""
 
+NOT_AVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
 _OLD_MESSAGES: Final = {
     ErrorCode.NONE: "NONE",  # Kafka's word for no error
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    NOT_AVAILABLE: "The coordinator is not available.",
 }
 """Later versions have no text for these."""
 
 NO_NODE: Final[Endpoint] = (-1, "", -1)
 
 
-def no_transactions() -> ErrorCode:
-    """Of a coordinator of groups alone."""
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
 def find_coordinator(
     request: FindCoordinatorRequest,
     api_version: int,
     endpoint: Endpoint,
-    find_transactions: FindTransactions,
+    find_transactions: FindTransactions | None,
 ) -> FindCoordinatorResponse:
     error_code, message = _refusal(request.key_type, find_transactions)
     node_id, host, port = endpoint if error_code is ErrorCode.NONE else NO_NODE
@@ -63,11 +60,11 @@ def find_coordinator(
     )
 
 
-def _refusal(key_type: int, find_transactions: FindTransactions) -> tuple[ErrorCode, str]:
+def _refusal(key_type: int, find_transactions: FindTransactions | None) -> tuple[ErrorCode, str]:
     if key_type == CoordinatorType.GROUP:
         return ErrorCode.NONE, ""
     if key_type == CoordinatorType.TRANSACTION:
-        return find_transactions(), ""
+        return NOT_AVAILABLE if find_transactions is None else find_transactions(), ""
     if key_type == CoordinatorType.SHARE:
         return ErrorCode.INVALID_REQUEST, "Share groups are not coordinated here."
     return ErrorCode.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}"

@@ -102,8 +102,7 @@ class DataPlane:
             repair=repair,
         )
         self._queue = AdminQueue(admin)
-        self._is_reserving = False
-        self._is_creating = False  # the topic of the transaction coordinator
+        self._is_reserving = self._is_creating = False  # ids, `__transaction_state`
         self._hang_up = hang_up or (lambda token: reply(token, None))
         self.registry.subscribe(self._changed)
         self._settings = settings

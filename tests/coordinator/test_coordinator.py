@@ -524,7 +524,7 @@ def test_from_version_4_on_many_are(world: World, version: int) -> None:
     assert [c.error_message for c in answer.coordinators] == ["", ""]
 
 
-@pytest.mark.parametrize("key_type", [1, 2, 3, -1])
+@pytest.mark.parametrize("key_type", [2, 3, -1])
 def test_what_is_not_a_group_is_not_coordinated_here(world: World, key_type: int) -> None:
     old = found(world, FindCoordinatorRequest("x", key_type), 3)
     assert old.error_code is ErrorCode.INVALID_REQUEST
@@ -533,6 +533,17 @@ def test_what_is_not_a_group_is_not_coordinated_here(world: World, key_type: int
     new = found(world, FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"]), 6)
     assert new.coordinators[0].error_code is ErrorCode.INVALID_REQUEST
     assert new.coordinators[0].node_id == -1
+
+
+def test_before_its_topic_exists_there_is_no_coordinator_of_transactions(world: World) -> None:
+    old = found(world, FindCoordinatorRequest("x", 1), 3)
+    assert old.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (old.node_id, old.host, old.port) == (-1, "", -1)
+    assert old.error_message == "The coordinator is not available."
+    new = found(world, FindCoordinatorRequest(key_type=1, coordinator_keys=["x"]), 6)
+    (coordinator,) = new.coordinators
+    assert coordinator.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (coordinator.node_id, coordinator.error_message) == (-1, "")
 
 
 def test_the_coordinator_is_named_while_it_loads(world: World) -> None:
