@@ -43,6 +43,7 @@ from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 
 READ_COMMITTED: Final = 1
+ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 _NO_OFFSET: Final = -1
 _FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_HINTS: Final = 16
@@ -109,6 +110,9 @@ class FetchHandler:
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, FetchRequest)
         by_id = token.api_version >= _FIRST_VERSION_WITH_IDS
+        if request.isolation_level not in ISOLATION_LEVELS:
+            self._reply(token, _error_for_all(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         context = self.sessions.accept(
             request,
             self._requested(request, by_id=by_id),
@@ -323,6 +327,20 @@ class FetchHandler:
         return True
 
 
+def _error_for_all(request: FetchRequest, error_code: ErrorCode) -> FetchResponse:
+    return FetchResponse(
+        error_code=error_code,
+        responses=[
+            FetchableTopicResponse(
+                topic.topic,
+                topic.topic_id,
+                [_error(asked.partition, error_code, ()) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
 def _forgotten(request: FetchRequest, *, by_id: bool) -> list[FetchKey]:
     return [
         (topic.topic_id if by_id else topic.topic, index)
@@ -339,7 +357,8 @@ def _target(
     if isinstance(log, ErrorCode):
         return _failed(requested, partition, log)
     partition.update_written_bytes()
-    error_code = epoch_error(log, requested.asked.current_leader_epoch)
+    # Every negative epoch is no epoch in a Fetch; in the other requests only -1 is.
+    error_code = epoch_error(log, max(requested.asked.current_leader_epoch, NO_EPOCH))
     if error_code is None and _is_follower(request):
         error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error_code is not None:
@@ -358,7 +377,7 @@ def _read_partition(
     """In any thread; None if a file must be opened and may not."""
     requested, partition, log, written_bytes = target
     asked = requested.asked
-    if not may_open and asked.last_fetched_epoch not in (NO_EPOCH, log.leader_epoch):
+    if not may_open and 0 <= asked.last_fetched_epoch != log.leader_epoch:
         return None  # the end of an earlier epoch is read from the log
     try:
         diverging = _diverging(log, asked)
@@ -394,7 +413,7 @@ def _is_follower(request: FetchRequest) -> bool:
 
 def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
     """The end of the consumer's last epoch, if it read beyond that. IndexError if unknown."""
-    if asked.last_fetched_epoch == NO_EPOCH:
+    if asked.last_fetched_epoch < 0:
         return None
     epoch, end_offset = end_of_epoch(log, asked.last_fetched_epoch)
     if epoch == NO_EPOCH or asked.fetch_offset < log.log_start_offset:
@@ -434,7 +453,7 @@ def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
 
 
 def _refused(requested: RequestedPartition, error_code: ErrorCode) -> LogReadResult:
-    return LogReadResult(requested, _error(requested, error_code, ()))
+    return LogReadResult(requested, _error(requested.asked.partition, error_code, ()))
 
 
 def _failed(
@@ -443,14 +462,14 @@ def _failed(
     error_code: ErrorCode,
     fault: str | None = None,
 ) -> LogReadResult:
-    return LogReadResult(requested, _error(requested, error_code, None), partition, fault=fault)
+    return LogReadResult(
+        requested, _error(requested.asked.partition, error_code, None), partition, fault=fault
+    )
 
 
-def _error(
-    requested: RequestedPartition, error_code: ErrorCode, aborted: tuple[()] | None
-) -> PartitionData:
+def _error(index: int, error_code: ErrorCode, aborted: tuple[()] | None) -> PartitionData:
     return PartitionData(
-        partition_index=requested.asked.partition,
+        partition_index=index,
         error_code=error_code,
         high_watermark=_NO_OFFSET,
         aborted_transactions=aborted,

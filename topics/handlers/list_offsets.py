@@ -18,6 +18,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, TopicLog
+from topics.handlers.fetch import ISOLATION_LEVELS
 from topics.leader_epochs import epoch_at, epoch_error, retry_while_start_moves
 from topics.registry import TopicRegistry
 
@@ -92,6 +93,8 @@ def _answer(
     if isinstance(log, ErrorCode):
         return _refused(index, log)
     error_code = epoch_error(log, requested.current_leader_epoch)
+    if error_code is None and request.isolation_level not in ISOLATION_LEVELS:
+        error_code = ErrorCode.UNKNOWN_SERVER_ERROR
     if error_code is not None:
         return _refused(index, error_code)
     # Only a consumer is limited to the high watermark; debugging clients see the log's end.

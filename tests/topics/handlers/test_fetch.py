@@ -261,7 +261,31 @@ def test_a_last_epoch_that_is_yet_to_come_is_out_of_range(plane: Plane) -> None:
     assert data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.parametrize("epoch", [-1, -2, -(2**31)])
+def test_every_negative_epoch_is_no_epoch(plane: Plane, epoch: int) -> None:
+    plane.given("a")
+    plane.log("a").leader_epoch = 3
+    plane.given_records("a", 1)
+    data = plane.fetch("a", current_leader_epoch=epoch, last_fetched_epoch=epoch)
+    assert (data.error_code, data.diverging_epoch) == (ErrorCode.NONE, None)
+    assert offsets_of(data.records or b"") == [0]
+
+
 # What is not a consumer's fetch of a topic's records
+
+
+@pytest.mark.parametrize("level", [2, -1])
+@pytest.mark.parametrize("version", [4, 12])
+def test_an_unknown_isolation_level_is_an_error_everywhere(
+    plane: Plane, version: int, level: int
+) -> None:
+    plane.given("a", 2)
+    request = FetchRequest(max_wait_ms=500, isolation_level=level, topics=(of("a", 1, 0),))
+    answer = plane.ask(request, version, FetchResponse)
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answer.error_code is (error if version >= 7 else ErrorCode.NONE)
+    assert answer.session_id == 0
+    assert fetched(answer) == [(1, error, []), (0, error, [])]
 
 
 @pytest.mark.parametrize(

@@ -227,3 +227,11 @@ def test_the_clients_own_epoch_is_checked_first(plane: Plane) -> None:
     assert end_of(plane, 3, current=2).error_code is ErrorCode.FENCED_LEADER_EPOCH
     assert end_of(plane, 3, current=4).error_code is ErrorCode.UNKNOWN_LEADER_EPOCH
     assert end_of(plane, 0, partition=9).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("level", [2, -1])
+def test_an_unknown_isolation_level_is_an_error(plane: Plane, level: int) -> None:
+    topic = ListOffsetsTopic(TopicName("a"), [ListOffsetsPartition(0, timestamp=LATEST)])
+    request = ListOffsetsRequest(CONSUMER, level, (topic,))
+    answer = plane.ask(request, 11, ListOffsetsResponse)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.UNKNOWN_SERVER_ERROR
