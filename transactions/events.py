@@ -63,8 +63,6 @@ class TransactionPrepared(Struct, frozen=True):
     is_commit: bool
     partitions: int
     cause: AbortCause | None = None
-    client_id: str = ""
-    client_host: str = ""
 
 
 class TransactionCompleted(Struct, frozen=True):

@@ -7,7 +7,7 @@ wait, or are answered CONCURRENT_TRANSACTIONS, while one is. Only evolve.py writ
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from protocol.names import ErrorCode, ProducerId, TransactionalId
+from protocol.names import ProducerId, TransactionalId
 from storage.api import TopicPartition
 from transactions.metadata import TransactionMetadata, TransactionState
 from transactions.outcome import Answer
@@ -29,14 +29,6 @@ class TransactionView(Protocol):
     def unmarked(self) -> frozenset[TopicPartition]: ...
 
 
-class Waiter(NamedTuple):
-    """A request that is asked again when no transition is pending any more."""
-
-    until_ms: int
-    ask_again: Callable[[], None]
-    refuse: Callable[[ErrorCode], None]
-
-
 class Transaction:
     __slots__ = (
         "client_host",
@@ -47,7 +39,6 @@ class Transaction:
         "metadata",
         "pending",
         "unmarked",
-        "waiters",
     )
 
     def __init__(self, metadata: TransactionMetadata) -> None:
@@ -58,7 +49,6 @@ class Transaction:
         self.unmarked = metadata.partitions if metadata.is_prepared else frozenset()
         self.is_delayed = False  # some partition did not take its marker at once
         self.is_refused = False  # some partition refused its marker for good
-        self.waiters: list[Waiter] = []
         self.client_id = ""  # of the last request that changed something; not stored
         self.client_host = ""
 

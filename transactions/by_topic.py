@@ -1,0 +1,13 @@
+"""Partitions by topic, as records and responses list them: both in ascending order."""
+
+from collections.abc import Collection, Iterator
+from itertools import groupby
+from operator import itemgetter
+
+from protocol.names import TopicName
+from storage.api import TopicPartition
+
+
+def by_topic(partitions: Collection[TopicPartition]) -> Iterator[tuple[TopicName, list[int]]]:
+    for topic, group in groupby(sorted(partitions), itemgetter(0)):
+        yield TopicName(topic), [partition for _, partition in group]
