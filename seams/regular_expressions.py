@@ -1,20 +1,22 @@
-"""Subscribed regular expressions: whether one is valid, and which topics it matches.
+"""Regular expressions of clients: whether one is valid, and which names it matches.
 
-Members of consumer groups send them in ConsumerGroupHeartbeat. An expression matches a topic if it
-matches the whole name; internal topics are not left out. The engine is RE2, whose time is linear in
-the length of a name; `re2j_syntax.py` has the differences from Kafka's RE2J. Kafka's counterparts:
-`Utils.throwIfRegularExpressionIsInvalid`, `TopicRegexResolver`.
+Members of consumer groups send them in ConsumerGroupHeartbeat, tools in ListTransactions. An
+expression matches a name if it matches the whole of it; internal topics are not left out. The
+engine is RE2, whose time is linear in the length of a name; `re2j_syntax.py` has the differences
+from Kafka's RE2J. Kafka's counterparts: `Utils.throwIfRegularExpressionIsInvalid`,
+`TopicRegexResolver`.
 """
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from coordinator.consumer.re2j_syntax import UNCLOSED, adapt, words_of
-from protocol.names import TopicName
+from seams.re2j_syntax import UNCLOSED, adapt, words_of
 
 if TYPE_CHECKING:
     import re2
+
+N = TypeVar("N", bound=str)
 
 REGEX_MEMORY_MAX_BYTES: Final = 8 << 20
 """Of one compiled expression, or of all that are matched together, with the states that RE2 adds
@@ -44,28 +46,26 @@ def check_regex(pattern: str) -> str | None:
     return f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {compiled}."
 
 
-def resolve(
-    patterns: Iterable[str], topic_names: Iterable[TopicName]
-) -> dict[str, frozenset[TopicName]]:
-    """The topics that each expression matches. One that is not valid matches none.
+def resolve(patterns: Iterable[str], names: Iterable[N]) -> dict[str, frozenset[N]]:
+    """The names that each expression matches. One that is not valid matches none.
 
     10,000 names take 10 ms with one expression, 70 ms with 100. Large ones are matched one by one.
     """
-    found: dict[str, set[TopicName]] = {pattern: set() for pattern in patterns}
-    names = tuple(topic_names)
-    small: list[_Expression] = []
-    for pattern, topics in found.items():
+    found: dict[str, set[N]] = {pattern: set() for pattern in patterns}
+    all_names = tuple(names)
+    small: list[_Expression[N]] = []
+    for pattern, matched in found.items():
         compiled = _compile(pattern)
         if isinstance(compiled, str):
             continue
-        expression = _Expression(compiled.pattern, topics)
+        expression = _Expression(compiled.pattern, matched)
         if compiled.programsize > TOGETHER_INSTRUCTIONS_MAX:
-            _match_alone(expression, names)
+            _match_alone(expression, all_names)
         else:
             small.append(expression)
     for begin in range(0, len(small), TOGETHER_MAX):
-        _match_together(small[begin : begin + TOGETHER_MAX], names)
-    return {pattern: frozenset(topics) for pattern, topics in found.items()}
+        _match_together(small[begin : begin + TOGETHER_MAX], all_names)
+    return {pattern: frozenset(matched) for pattern, matched in found.items()}
 
 
 def _compile(pattern: str) -> "re2._Regexp | str":
@@ -103,12 +103,12 @@ def _options() -> "re2.Options":
     return options
 
 
-class _Expression(NamedTuple):
+class _Expression(NamedTuple, Generic[N]):
     pattern: str
-    topics: set[TopicName]  # those that it matches are added
+    names: set[N]  # those that it matches are added
 
 
-def _match_together(expressions: Sequence[_Expression], names: Sequence[TopicName]) -> None:
+def _match_together(expressions: Sequence[_Expression[N]], names: Sequence[N]) -> None:
     """Match each name against all expressions at once; one by one where memory does not allow it.
 
     A set of RE2 does not tell lack of memory from no match. So it has one more expression, which
@@ -120,7 +120,7 @@ def _match_together(expressions: Sequence[_Expression], names: Sequence[TopicNam
     for expression in expressions:
         together.Add(expression.pattern)
     everything = together.Add("(?s).*")
-    unanswered: Sequence[TopicName] = names
+    unanswered: Sequence[N] = names
     with suppress(re2.error):  # it does not compile: too large
         together.Compile()
         unanswered = []
@@ -131,14 +131,14 @@ def _match_together(expressions: Sequence[_Expression], names: Sequence[TopicNam
                 continue
             for index in matched:
                 if index != everything:
-                    expressions[index].topics.add(name)
+                    expressions[index].names.add(name)
     if unanswered:
         for expression in expressions:
             _match_alone(expression, unanswered)
 
 
-def _match_alone(expression: _Expression, names: Sequence[TopicName]) -> None:
+def _match_alone(expression: _Expression[N], names: Sequence[N]) -> None:
     """RE2 needs less memory for this: it can do without the states that it would keep."""
     compiled = _compile_re2(expression.pattern)
     if not isinstance(compiled, str):
-        expression.topics.update(n for n in names if compiled.fullmatch(n.encode()) is not None)
+        expression.names.update(n for n in names if compiled.fullmatch(n.encode()) is not None)

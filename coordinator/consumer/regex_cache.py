@@ -8,8 +8,8 @@ thread.
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from coordinator.consumer.regular_expressions import resolve
 from protocol.names import TopicName
+from seams.regular_expressions import resolve
 
 CACHED_MAX: Final = 500
 """Expressions. The ones that were used last are kept: a change of topics costs 0.1 ms for each."""

@@ -47,7 +47,7 @@ HOMES = {
     ),
     "pyarrow": ("pipeline/",),
     "pyspark": ("pipeline/",),
-    "re2": ("coordinator/consumer/regular_expressions.py",),
+    "re2": ("seams/regular_expressions.py",),
     "sortedcontainers": ("purgatory/", "storage/"),
     "structlog": ("broker/",),
     "uvloop": ("broker/main.py",),

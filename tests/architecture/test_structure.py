@@ -23,10 +23,10 @@ CORE_IMPORTS = {
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
     "purgatory": "collections itertools sortedcontainers",
-    "seams": "array collections datetime functools msgspec operator",
+    "seams": "array collections contextlib datetime functools msgspec operator re2",
     "topics": "collections contextlib dataclasses enum functools heapq json msgspec re struct uuid"
     " zlib",
-    "transactions": "collections enum functools itertools msgspec re re2 struct",
+    "transactions": "collections contextlib enum functools heapq itertools msgspec operator struct",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",
 }
 

@@ -31,3 +31,9 @@ def refuse_describe_transaction(
     transactional_id: TransactionalId, error_code: ErrorCode
 ) -> DescribedTransaction:
     return DescribedTransaction(error_code=error_code, transactional_id=echoed(transactional_id))
+
+
+def description_bytes(described: DescribedTransaction) -> int:
+    """Approximately, on the wire."""
+    topics = sum(len(topic.topic) + 4 * len(topic.partitions) for topic in described.topics)
+    return len(described.transactional_id) + topics

@@ -6,7 +6,6 @@ Kafka's counterpart: `TransactionStateManager.listTransactionStates`.
 from collections.abc import Iterable, Iterator
 
 from protocol.messages.list_transactions import ListedTransaction, ListTransactionsRequest
-
 from seams.now import Now
 from seams.regular_expressions import check_regex, resolve
 from transactions.metadata import STATE_NAMES
@@ -28,10 +27,10 @@ def list_transactions(
 ) -> list[ListedTransaction]:
     """The request's pattern must be valid."""
     found = [
-        ListedTransaction(
-            metadata.transactional_id, metadata.producer_id, metadata.state.wire_name
+        ListedTransaction(metadata.transactional_id, metadata.producer_id, metadata.state.wire_name)
+        for metadata in (
+            transaction.metadata for transaction in _filtered(transactions, request, now)
         )
-        for metadata in (transaction.metadata for transaction in _filtered(transactions, request, now))
     ]
     pattern = request.transactional_id_pattern
     if not pattern:
@@ -56,5 +55,3 @@ def _filtered(
         if duration_ms >= 0 and now.wall_ms - metadata.started_at_ms <= duration_ms:
             continue
         yield transaction
-
-

@@ -11,9 +11,9 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.refusal import Refusal
 from coordinator.consumer.decide.subscriptions import Subscriptions
 from coordinator.consumer.group_view import ConsumerGroupView
-from coordinator.consumer.regular_expressions import check_regex
 from protocol.names import ErrorCode
 from seams.now import Now
+from seams.regular_expressions import check_regex
 
 REFRESH_MIN_INTERVAL_MS: Final = 10_000
 """A group's expressions are not resolved more often. Kafka's REGEX_BATCH_REFRESH_MIN_INTERVAL_MS"""

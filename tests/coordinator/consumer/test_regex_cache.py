@@ -7,8 +7,8 @@ import pytest
 
 from coordinator.consumer import regex_cache
 from coordinator.consumer.regex_cache import CACHED_MAX, RegexCache
-from coordinator.consumer.regular_expressions import resolve
 from protocol.names import TopicName
+from seams.regular_expressions import resolve
 
 A, B, AB = TopicName("a"), TopicName("b"), TopicName("ab")
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from coordinator.consumer import regular_expressions
-from coordinator.consumer.regular_expressions import (
+from protocol.names import OFFSETS_TOPIC, TopicName
+from seams import regular_expressions
+from seams.regular_expressions import (
     REGEX_MEMORY_MAX_BYTES,
     TOGETHER_MAX,
     UNICODE_CLASSES_MAX,
     check_regex,
     resolve,
 )
-from protocol.names import OFFSETS_TOPIC, TopicName
 from tests.coordinator.consumer.golden.make import DIFFERENT, REGEXES
 
 LINES = (Path(__file__).parent / "golden/regexes.jsonl").read_text().splitlines()
@@ -181,7 +181,7 @@ def test_compiled_expressions_are_not_kept() -> None:
 def test_the_engine_is_loaded_with_the_first_expression() -> None:
     code = (
         "import sys\n"
-        "from coordinator.consumer.regular_expressions import check_regex\n"
+        "from seams.regular_expressions import check_regex\n"
         "assert 're2' not in sys.modules\n"
         "check_regex('a')\n"
         "assert 're2' in sys.modules\n"
