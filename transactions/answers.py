@@ -17,8 +17,8 @@ from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.names import ApiKey, ErrorCode, ProducerId, TopicName
 from protocol.primitives import echoed
 from storage.api import TopicPartition
-from transactions.metadata import NO_EPOCH, NO_PRODUCER_ID
-from transactions.outcome import Answer
+from transactions.metadata import UNKNOWN_EPOCH, UNKNOWN_PRODUCER_ID
+from transactions.outcome import TransactionAnswer
 
 _FENCED_SINCE: Final = {
     ApiKey.INIT_PRODUCER_ID: 4,
@@ -36,7 +36,9 @@ def known_error(error_code: ErrorCode, api_key: ApiKey, api_version: int) -> Err
     return error_code
 
 
-def init_producer_id_response(answer: Answer, api_version: int) -> InitProducerIdResponse:
+def init_producer_id_response(
+    answer: TransactionAnswer, api_version: int
+) -> InitProducerIdResponse:
     error_code = known_error(answer.error_code, ApiKey.INIT_PRODUCER_ID, api_version)
     return InitProducerIdResponse(
         error_code=error_code,
@@ -45,7 +47,7 @@ def init_producer_id_response(answer: Answer, api_version: int) -> InitProducerI
     )
 
 
-def end_txn_response(answer: Answer, api_version: int) -> EndTxnResponse:
+def end_txn_response(answer: TransactionAnswer, api_version: int) -> EndTxnResponse:
     error_code = known_error(answer.error_code, ApiKey.END_TXN, api_version)
     return EndTxnResponse(
         error_code=error_code,
@@ -59,13 +61,13 @@ def new_producer_id_response(producer_id: ProducerId | None) -> InitProducerIdRe
     if producer_id is None:  # As Kafka answers while it has none: the client asks again.
         return InitProducerIdResponse(
             error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_EPOCH,
+            producer_id=UNKNOWN_PRODUCER_ID,
+            producer_epoch=UNKNOWN_EPOCH,
         )
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+def named_partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
     """In the order of the request, each once."""
     named = (TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
     return list(dict.fromkeys(named))

@@ -1,4 +1,4 @@
-"""Partitions by topic, as records and responses list them: both in ascending order."""
+"""Partitions by topic: the order in which records and responses list them."""
 
 from collections.abc import Collection, Iterator
 from itertools import groupby

@@ -5,7 +5,7 @@ from msgspec import Struct
 from protocol.names import ProducerId, TransactionalId
 from storage.api import TopicPartition
 from transactions.events import AbortCause
-from transactions.metadata import NO_EPOCH, NO_PRODUCER_ID
+from transactions.metadata import UNKNOWN_EPOCH, UNKNOWN_PRODUCER_ID
 
 
 class InitProducerId(Struct, frozen=True):
@@ -13,12 +13,12 @@ class InitProducerId(Struct, frozen=True):
 
     transactional_id: TransactionalId
     timeout_ms: int
-    producer_id: ProducerId = NO_PRODUCER_ID
-    producer_epoch: int = NO_EPOCH
+    producer_id: ProducerId = UNKNOWN_PRODUCER_ID
+    producer_epoch: int = UNKNOWN_EPOCH
 
     @property
     def goes_on(self) -> bool:
-        return self.producer_id != NO_PRODUCER_ID
+        return self.producer_id != UNKNOWN_PRODUCER_ID
 
 
 class AddPartitions(Struct, frozen=True):
@@ -44,4 +44,4 @@ class AbortTransaction(Struct, frozen=True):
     cause: AbortCause
 
 
-Command = InitProducerId | AddPartitions | EndTransaction | AbortTransaction
+TransactionCommand = InitProducerId | AddPartitions | EndTransaction | AbortTransaction

@@ -26,15 +26,15 @@ from seams.topics_view import TopicsView
 from seams.transactions import Done as PartitionsDone
 from seams.transactions import TransactionPartitions
 from storage.api import Log, Position, StoredRecord, TopicPartition
-from transactions.commands import AddPartitions, Command
-from transactions.decision_failed import DecisionFailed
+from transactions.commands import AddPartitions, TransactionCommand
+from transactions.decision_failed import TransactionDecisionFailed
 from transactions.events import TransactionEvent, TransactionsLoadFailed
-from transactions.outcome import Answer
+from transactions.outcome import TransactionAnswer
 from transactions.requests import CLIENT_TRANSACTION_VERSION, TransactionRequests
 from transactions.settings import TransactionSettings
-from transactions.shard import Client, Shard
-from transactions.shard_context import IdCount, ShardContext, Step
-from transactions.transaction import Done, OpenTransaction, Transaction, open_transaction
+from transactions.shard import Client, TransactionShard
+from transactions.shard_context import IdCount, TransactionShardContext, TurnStep
+from transactions.transaction import AnswerDone, OpenTransaction, Transaction, open_transaction
 
 
 def _raise(_partition: int, failure: Exception) -> None:
@@ -54,11 +54,11 @@ class _Once:
 
     __slots__ = ("_answer", "is_answered")
 
-    def __init__(self, answer: Done) -> None:
+    def __init__(self, answer: AnswerDone) -> None:
         self._answer = answer
         self.is_answered = False
 
-    def __call__(self, answer: Answer) -> None:
+    def __call__(self, answer: TransactionAnswer) -> None:
         assert not self.is_answered, "answered twice"
         self.is_answered = True
         self._answer(answer)
@@ -97,15 +97,15 @@ class TransactionCoordinator:
         self._shard_failed = shard_failed
         self._create_topic = create_topic
         self._wake = wake
-        self._active: list[Shard | None] = []
-        self._loading: dict[int, Shard] = {}
+        self._active: list[TransactionShard | None] = []
+        self._loading: dict[int, TransactionShard] = {}
         self._next_deadline = NextDeadline()
         self._id_count = IdCount()
-        self._steps: deque[tuple[int, Step]] = deque()
+        self._steps: deque[tuple[int, TurnStep]] = deque()
         self._is_in_turn = False
         self._unsynced_data_lost = unsynced_data_lost
         self._unsettled: set[int] = set()
-        self._context = ShardContext(
+        self._context = TransactionShardContext(
             settings,
             partitions,
             producer_ids,
@@ -161,32 +161,40 @@ class TransactionCoordinator:
         An open transaction waits for its timeout, because a producer may come back.
         """
 
-    def turn(self, command: Command, answer: Done, token: ReplyToken, now: Now) -> None:
+    def turn(
+        self, command: TransactionCommand, answer: AnswerDone, token: ReplyToken, now: Now
+    ) -> None:
         """Let the shard of the transactional id carry out a client's command."""
         transactional_id = command.transactional_id
         error_code = self.absence(transactional_id)
         if error_code is not ErrorCode.NONE:
-            answer(Answer(error_code))
+            answer(TransactionAnswer(error_code))
             return
         shard = self._active[self.partition_for(transactional_id)]
         assert shard is not None
         client = Client(token.client_id, token.client_host)
         self._carry_out(shard, answer, now, lambda done: shard.turn(command, done, now, client))
 
-    def _carry_out(self, shard: Shard, answer: Done, now: Now, act: Callable[[Done], None]) -> None:
+    def _carry_out(
+        self,
+        shard: TransactionShard,
+        answer: AnswerDone,
+        now: Now,
+        act: Callable[[AnswerDone], None],
+    ) -> None:
         """A bug in the decision fails the request alone; one in what follows ends the shard."""
         once = _Once(answer)
         with self._in_turn(now):
             try:
                 act(once)
-            except DecisionFailed as failed:
-                once(Answer(ErrorCode.UNKNOWN_SERVER_ERROR))
+            except TransactionDecisionFailed as failed:
+                once(TransactionAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
                 raise failed.failure from None
             except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
                 self._close(shard.partition, now)
                 try:
                     if not once.is_answered:
-                        once(Answer(ErrorCode.NOT_COORDINATOR))
+                        once(TransactionAnswer(ErrorCode.NOT_COORDINATOR))
                 finally:
                     self._shard_failed(shard.partition, failure)
 
@@ -236,7 +244,7 @@ class TransactionCoordinator:
         command = AddPartitions(transactional_id, producer_id, producer_epoch, named, version)
         wait_ms = self._settings.add_partitions_to_txn_retry_backoff_max_ms if wait else 0
 
-        def added(answer: Answer) -> None:
+        def added(answer: TransactionAnswer) -> None:
             done(dict.fromkeys(partitions, _epoch_error(answer.error_code)))
 
         self._carry_out(
@@ -266,7 +274,7 @@ class TransactionCoordinator:
         """From now on the partition is ours, and loading."""
         assert partition not in self._loading, f"partition {partition} is loading already"
         assert self._active[partition] is None, f"partition {partition} is served already"
-        self._loading[partition] = Shard(partition, log, self._context)
+        self._loading[partition] = TransactionShard(partition, log, self._context)
 
     def load_from(self, partition: int, load_start: object) -> None:  # noqa: ARG002
         """Forget what was loaded of it so far. There are no snapshots: the whole log follows."""
@@ -330,7 +338,7 @@ class TransactionCoordinator:
     def unsettled_partitions(self) -> int:
         """After a loss of unsynced data: how many partitions still have transactions to abort.
 
-        While there are any, the next start must be told of that loss again.
+        While there are any, the next start must get `unsynced_data_lost` again.
         """
         return len(self._unsettled)
 
@@ -355,7 +363,7 @@ class TransactionCoordinator:
                 if deadline_ms is not None:
                     self._next_deadline.lower(deadline_ms)
 
-    def _post(self, partition: int, step: Step) -> None:
+    def _post(self, partition: int, step: TurnStep) -> None:
         self._steps.append((partition, step))
         if not self._is_in_turn:
             self._wake()
@@ -384,7 +392,7 @@ class TransactionCoordinator:
         try:
             yield
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-            if isinstance(failure, DecisionFailed):
+            if isinstance(failure, TransactionDecisionFailed):
                 failure = failure.failure
             self._close(partition, now)
             self._shard_failed(partition, failure)

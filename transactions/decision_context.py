@@ -5,7 +5,7 @@ from typing import NamedTuple
 from protocol.names import ProducerId
 
 
-class DecisionContext(NamedTuple):
+class TransactionContext(NamedTuple):
     """`producer_id`: a new one, if an earlier outcome of this command needed one."""
 
     transaction_version: int

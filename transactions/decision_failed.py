@@ -1,7 +1,7 @@
 """Failed decisions: a decision raised before anything was changed, so only its request fails."""
 
 
-class DecisionFailed(Exception):
+class TransactionDecisionFailed(Exception):
     """`failure` is what the decision raised."""
 
     def __init__(self, failure: Exception) -> None:

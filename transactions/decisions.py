@@ -6,22 +6,25 @@ from seams.now import Now
 from transactions.commands import (
     AbortTransaction,
     AddPartitions,
-    Command,
     EndTransaction,
     InitProducerId,
+    TransactionCommand,
 )
 from transactions.decide.abort import decide_abort
 from transactions.decide.add_partitions import decide_add_partitions
 from transactions.decide.end_txn import decide_end_transaction
 from transactions.decide.init_producer_id import decide_init_producer_id
-from transactions.decision_context import DecisionContext
-from transactions.outcome import Outcome
+from transactions.decision_context import TransactionContext
+from transactions.outcome import TransactionOutcome
 from transactions.transaction import TransactionView
 
 
-def decide(
-    transaction: TransactionView | None, command: Command, now: Now, context: DecisionContext
-) -> Outcome:
+def decide_transaction(
+    transaction: TransactionView | None,
+    command: TransactionCommand,
+    now: Now,
+    context: TransactionContext,
+) -> TransactionOutcome:
     match command:
         case AddPartitions():
             return decide_add_partitions(transaction, command, now)

@@ -17,14 +17,14 @@ from storage.api import Log
 from transactions import evolve
 from transactions.decide.prepare import completed, completed_state
 from transactions.events import (
+    CommitSyncFailed,
     MarkerRefused,
     MarkersDelayed,
-    SyncFailed,
     TransactionEvent,
 )
 from transactions.metadata import TransactionMetadata
 from transactions.outcome import Transition
-from transactions.shard_context import Step
+from transactions.shard_context import TurnStep
 from transactions.transaction import Transaction
 
 MARKER_RETRY_BACKOFF_MS: Final = 100
@@ -54,8 +54,8 @@ class Ending:
         log: Log,
         observe: Callable[[TransactionEvent], None],
         *,
-        post: Callable[[Step], None],
-        at: Callable[[int, Step], None],
+        post: Callable[[TurnStep], None],
+        at: Callable[[int, TurnStep], None],
         append: Callable[[Transaction, Transition, Now], None],
     ) -> None:
         self._partitions = partitions
@@ -68,7 +68,11 @@ class Ending:
     # ------------------------------------------------------------ before the decision
 
     def sync(
-        self, transaction: Transaction, target: TransactionMetadata, then: Step, give_up: Step
+        self,
+        transaction: Transaction,
+        target: TransactionMetadata,
+        then: TurnStep,
+        give_up: TurnStep,
     ) -> None:
         """Make the transaction's data durable, `then` append the decision to commit.
 
@@ -85,14 +89,14 @@ class Ending:
         self,
         transaction: Transaction,
         errors: PartitionErrors,
-        then: Step,
-        give_up: Step,
+        then: TurnStep,
+        give_up: TurnStep,
         now: Now,
     ) -> None:
         failed = tuple(sorted(item for item in errors.items() if item[1] not in _IS_SYNCED))
         if failed:
             transactional_id = transaction.metadata.transactional_id
-            self._observe(SyncFailed(transactional_id, now.wall_ms, failed))
+            self._observe(CommitSyncFailed(transactional_id, now.wall_ms, failed))
         if failed or not self._log.has_room():
             give_up(now)
         else:
@@ -128,7 +132,7 @@ class Ending:
         evolve.marked(transaction, [at for at, error in errors.items() if error in _HAS_MARKER])
         for at, error_code in errors.items():
             if error_code in _REFUSED:
-                evolve.refused(transaction, at)
+                evolve.marker_refused(transaction, at)
                 self._observe(
                     MarkerRefused(
                         metadata.transactional_id,

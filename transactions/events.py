@@ -40,7 +40,7 @@ class TransactionBegun(Struct, frozen=True):
     partitions: frozenset[TopicPartition]
 
 
-class PartitionsAdded(Struct, frozen=True):
+class TransactionPartitionsAdded(Struct, frozen=True):
     """To a transaction that had begun before."""
 
     transactional_id: TransactionalId
@@ -84,7 +84,7 @@ class TransactionalIdExpired(Struct, frozen=True):
     last_update_at_ms: int
 
 
-class SyncFailed(Struct, frozen=True):
+class CommitSyncFailed(Struct, frozen=True):
     """A commit was refused because the data of these partitions could not be made durable."""
 
     transactional_id: TransactionalId
@@ -150,11 +150,11 @@ class TransactionsClosed(Struct, frozen=True):
 TransactionEvent = (
     ProducerInitialized
     | TransactionBegun
-    | PartitionsAdded
+    | TransactionPartitionsAdded
     | TransactionPrepared
     | TransactionCompleted
     | TransactionalIdExpired
-    | SyncFailed
+    | CommitSyncFailed
     | MarkersDelayed
     | MarkerRefused
     | TransactionsLoaded

@@ -8,24 +8,24 @@ from collections.abc import Iterable
 
 from storage.api import TopicPartition
 from transactions.metadata import TransactionMetadata, TransactionState
-from transactions.transaction import Done, Transaction
+from transactions.transaction import AnswerDone, Transaction
 
 
-def begin(transaction: Transaction, state: TransactionState, done: Done | None) -> None:
+def begin(transaction: Transaction, state: TransactionState, done: AnswerDone | None) -> None:
     """A transition is on its way."""
     assert transaction.pending is None, f"{transaction.pending} is pending"
     transaction.pending = state
     transaction.done = done
 
 
-def give_up(transaction: Transaction) -> Done | None:
+def give_up(transaction: Transaction) -> AnswerDone | None:
     """The pending transition was never appended; whom to answer."""
     transaction.pending = None
     done, transaction.done = transaction.done, None
     return done
 
 
-def apply(transaction: Transaction, target: TransactionMetadata) -> Done | None:
+def apply(transaction: Transaction, target: TransactionMetadata) -> AnswerDone | None:
     """The record of the pending transition is stored; whom to answer."""
     assert transaction.pending is target.state, f"{transaction.pending} is pending"
     done = give_up(transaction)
@@ -44,7 +44,7 @@ def delayed(transaction: Transaction) -> None:
     transaction.is_delayed = True
 
 
-def refused(transaction: Transaction, partition: TopicPartition) -> None:
+def marker_refused(transaction: Transaction, partition: TopicPartition) -> None:
     """The partition will not take its marker: it is not asked again."""
     transaction.unmarked -= {partition}
     transaction.is_refused = True

@@ -12,9 +12,9 @@ from msgspec import Struct
 from protocol.names import ProducerId, TransactionalId
 from storage.api import TopicPartition
 
-NO_PRODUCER_ID: Final = ProducerId(-1)
-NO_EPOCH: Final = -1
-NO_TIMESTAMP: Final = -1
+UNKNOWN_PRODUCER_ID: Final = ProducerId(-1)
+UNKNOWN_EPOCH: Final = -1
+NOT_BEGUN: Final = -1
 
 MAX_EPOCH: Final = 32_767
 """An int16. Only fences and markers have it: a client is given one less at most."""
@@ -79,11 +79,11 @@ class TransactionMetadata(Struct, frozen=True):
     timeout_ms: int
     state: TransactionState
     last_update_at_ms: int
-    previous_producer_id: ProducerId = NO_PRODUCER_ID  # the one before the last transition
-    next_producer_id: ProducerId = NO_PRODUCER_ID  # in Prepare*, when the epochs are used up
-    last_producer_epoch: int = NO_EPOCH  # not stored: a restart forgets it, as in Kafka
+    previous_producer_id: ProducerId = UNKNOWN_PRODUCER_ID  # the one before the last transition
+    next_producer_id: ProducerId = UNKNOWN_PRODUCER_ID  # in Prepare*, when the epochs are used up
+    last_producer_epoch: int = UNKNOWN_EPOCH  # not stored: a restart forgets it, as in Kafka
     partitions: frozenset[TopicPartition] = frozenset()
-    started_at_ms: int = NO_TIMESTAMP
+    started_at_ms: int = NOT_BEGUN
     client_transaction_version: int = 0
 
     @property

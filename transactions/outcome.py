@@ -10,15 +10,15 @@ from msgspec import Struct
 
 from protocol.names import ErrorCode, ProducerId
 from transactions.events import TransactionEvent
-from transactions.metadata import NO_EPOCH, NO_PRODUCER_ID, TransactionMetadata
+from transactions.metadata import UNKNOWN_EPOCH, UNKNOWN_PRODUCER_ID, TransactionMetadata
 
 
-class Answer(NamedTuple):
+class TransactionAnswer(NamedTuple):
     """The answer to a request about one transactional id, whatever its API and version."""
 
     error_code: ErrorCode
-    producer_id: ProducerId = NO_PRODUCER_ID
-    producer_epoch: int = NO_EPOCH
+    producer_id: ProducerId = UNKNOWN_PRODUCER_ID
+    producer_epoch: int = UNKNOWN_EPOCH
 
 
 class Transition(Struct, frozen=True):
@@ -28,19 +28,21 @@ class Transition(Struct, frozen=True):
     """
 
     target: TransactionMetadata
-    answer: Answer
+    answer: TransactionAnswer
     events: Sequence[TransactionEvent] = ()
 
 
-class Outcome(Struct, frozen=True):
+class TransactionOutcome(Struct, frozen=True):
     """One of the three: an answer now, a transition, or the question again with a producer id."""
 
-    answer: Answer | None = None
+    answer: TransactionAnswer | None = None
     transition: Transition | None = None
     needs_producer_id: bool = False
 
 
-ANSWERS: Final = {error_code: Outcome(Answer(error_code)) for error_code in ErrorCode}
+ANSWERS: Final = {
+    error_code: TransactionOutcome(TransactionAnswer(error_code)) for error_code in ErrorCode
+}
 """The outcome that is this error and nothing else."""
 
-NEEDS_PRODUCER_ID: Final = Outcome(needs_producer_id=True)
+NEEDS_PRODUCER_ID: Final = TransactionOutcome(needs_producer_id=True)

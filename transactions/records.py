@@ -72,7 +72,7 @@ def _partitions(metadata: TransactionMetadata) -> list[PartitionsSchema] | None:
     ]
 
 
-def read_key(key: bytes | None) -> TransactionalId:
+def read_transaction_key(key: bytes | None) -> TransactionalId:
     """Raises UnknownVersion, UnreadableTransactionRecord."""
     if key is None or len(key) < _INT16.size:
         raise UnreadableTransactionRecord("the key is too short to name a record type")
@@ -85,7 +85,7 @@ def read_key(key: bytes | None) -> TransactionalId:
         raise UnreadableTransactionRecord(f"key: {error}") from error
 
 
-def read_value(transactional_id: TransactionalId, value: bytes) -> TransactionMetadata:
+def read_transaction_value(transactional_id: TransactionalId, value: bytes) -> TransactionMetadata:
     """Raises UnknownVersion, UnreadableTransactionRecord."""
     if len(value) < _INT16.size:
         raise UnreadableTransactionRecord("the value is too short to have a version")

@@ -38,11 +38,11 @@ from transactions.answers import (
     end_txn_response,
     init_producer_id_response,
     known_error,
+    named_partitions,
     new_producer_id_response,
-    partitions_of,
     topic_results,
 )
-from transactions.commands import AddPartitions, Command, EndTransaction, InitProducerId
+from transactions.commands import AddPartitions, EndTransaction, InitProducerId, TransactionCommand
 from transactions.decide.describe_transactions import (
     describe_transaction,
     description_bytes,
@@ -53,10 +53,10 @@ from transactions.decide.list_transactions import (
     list_transactions,
     unknown_states,
 )
-from transactions.metadata import NO_EPOCH, NO_PRODUCER_ID
-from transactions.outcome import Answer
+from transactions.metadata import UNKNOWN_EPOCH, UNKNOWN_PRODUCER_ID
+from transactions.outcome import TransactionAnswer
 from transactions.settings import TransactionSettings
-from transactions.transaction import Done, Transaction
+from transactions.transaction import AnswerDone, Transaction
 
 EPOCH_IN_ANSWER_SINCE: Final = 5
 """The version of EndTxn that belongs to transaction version 2."""
@@ -68,7 +68,9 @@ CLIENT_TRANSACTION_VERSION: Final = 2
 class Turns(Protocol):
     """What the handlers need of the coordinator."""
 
-    def turn(self, command: Command, answer: Done, token: ReplyToken, now: Now) -> None:
+    def turn(
+        self, command: TransactionCommand, answer: AnswerDone, token: ReplyToken, now: Now
+    ) -> None:
         """Let the shard of the transactional id carry out a client's command."""
 
     def verify(
@@ -122,7 +124,7 @@ class TransactionRequests:
         transactional_id = request.transactional_id
         error_code = self._init_refusal(request, token)
         if error_code is not ErrorCode.NONE:
-            self._answer_init(token, Answer(error_code))
+            self._answer_init(token, TransactionAnswer(error_code))
         elif transactional_id is None:
             self._producer_ids.take(
                 lambda producer_id: self._reply(token, new_producer_id_response(producer_id))
@@ -143,7 +145,9 @@ class TransactionRequests:
                 return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         elif not self._authorizer.may_write_transactional_id(token, TransactionalId(name)):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+        if (request.producer_id == UNKNOWN_PRODUCER_ID) != (
+            request.producer_epoch == UNKNOWN_EPOCH
+        ):
             return ErrorCode.INVALID_REQUEST
         if name is None:
             return ErrorCode.NONE
@@ -153,7 +157,7 @@ class TransactionRequests:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
         return ErrorCode.NONE
 
-    def _answer_init(self, token: ReplyToken, answer: Answer) -> None:
+    def _answer_init(self, token: ReplyToken, answer: TransactionAnswer) -> None:
         self._reply(token, init_producer_id_response(answer, token.api_version))
 
     def _add_partitions(self, request: Request, token: ReplyToken, now: Now) -> None:
@@ -162,13 +166,13 @@ class TransactionRequests:
             self._add_for_broker(request, token, now)
             return
         transactional_id = TransactionalId(request.v3_and_below_transactional_id)
-        named = partitions_of(request.v3_and_below_topics)
+        named = named_partitions(request.v3_and_below_topics)
 
         def answer(errors: Mapping[TopicPartition, ErrorCode]) -> None:
             results = topic_results(errors)
             self._reply(token, AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
-        def added(answered: Answer) -> None:
+        def added(answered: TransactionAnswer) -> None:
             error_code = known_error(
                 answered.error_code, ApiKey.ADD_PARTITIONS_TO_TXN, token.api_version
             )
@@ -199,22 +203,22 @@ class TransactionRequests:
             error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             self._reply(token, AddPartitionsToTxnResponse(error_code=error_code))
             return
-        wanted = request.transactions
-        ids = [TransactionalId(one.transactional_id) for one in wanted]
+        asked = request.transactions
+        ids = [TransactionalId(wanted.transactional_id) for wanted in asked]
         results = CombinedResults(ids, lambda response: self._reply(token, response))
-        for index, (transactional_id, one) in enumerate(zip(ids, wanted, strict=True)):
-            named = partitions_of(one.topics)
+        for index, (transactional_id, wanted) in enumerate(zip(ids, asked, strict=True)):
+            named = named_partitions(wanted.topics)
             refusals = partition_refusals(named, self._topics, frozenset(), token.api_version)
             if refusals is not None:
                 results.add(index, refusals)
-            elif one.verify_only:
-                identity = (one.producer_id, one.producer_epoch)
+            elif wanted.verify_only:
+                identity = (wanted.producer_id, wanted.producer_epoch)
                 results.add(index, self._turns.verify(transactional_id, *identity, named))
             else:
                 command = AddPartitions(
                     transactional_id,
-                    one.producer_id,
-                    one.producer_epoch,
+                    wanted.producer_id,
+                    wanted.producer_epoch,
                     frozenset(named),
                     CLIENT_TRANSACTION_VERSION,
                 )
@@ -224,17 +228,17 @@ class TransactionRequests:
         assert isinstance(request, AddOffsetsToTxnRequest)
         transactional_id = TransactionalId(request.transactional_id)
 
-        def added(answer: Answer) -> None:
+        def added(answer: TransactionAnswer) -> None:
             error_code = known_error(
                 answer.error_code, ApiKey.ADD_OFFSETS_TO_TXN, token.api_version
             )
             self._reply(token, AddOffsetsToTxnResponse(error_code=error_code))
 
         if not self._authorizer.may_write_transactional_id(token, transactional_id):
-            added(Answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+            added(TransactionAnswer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
             return
         if not self._authorizer.may_read_group(token, request.group_id):
-            added(Answer(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            added(TransactionAnswer(ErrorCode.GROUP_AUTHORIZATION_FAILED))
             return
         partition = partition_of(request.group_id, self._settings.offsets_topic_num_partitions)
         command = AddPartitions(
@@ -250,11 +254,11 @@ class TransactionRequests:
         assert isinstance(request, EndTxnRequest)
         transactional_id = TransactionalId(request.transactional_id)
 
-        def ended(answer: Answer) -> None:
+        def ended(answer: TransactionAnswer) -> None:
             self._reply(token, end_txn_response(answer, token.api_version))
 
         if not self._authorizer.may_write_transactional_id(token, transactional_id):
-            ended(Answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+            ended(TransactionAnswer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
             return
         is_new = token.api_version >= EPOCH_IN_ANSWER_SINCE
         command = EndTransaction(
@@ -312,9 +316,9 @@ class TransactionRequests:
             return
         may_describe = self._authorizer.may_describe_transactional_id
         listed = [
-            one
-            for one in list_transactions(self._turns.transactions(), request, now)
-            if may_describe(token, TransactionalId(one.transactional_id))
+            found
+            for found in list_transactions(self._turns.transactions(), request, now)
+            if may_describe(token, TransactionalId(found.transactional_id))
         ]
         response = ListTransactionsResponse(
             unknown_state_filters=unknown_states(request), transaction_states=listed
@@ -323,6 +327,6 @@ class TransactionRequests:
 
 
 def _add_result(
-    results: CombinedResults, index: int, named: Sequence[TopicPartition], answer: Answer
+    results: CombinedResults, index: int, named: Sequence[TopicPartition], answer: TransactionAnswer
 ) -> None:
     results.add(index, dict.fromkeys(named, answer.error_code))

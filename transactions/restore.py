@@ -12,9 +12,9 @@ from protocol.names import TransactionalId
 from storage.api import StoredRecord
 from transactions.events import SkippedTransactionRecord
 from transactions.metadata import TransactionMetadata
-from transactions.records import UnknownVersion, read_key, read_value
+from transactions.records import UnknownVersion, read_transaction_key, read_transaction_value
 
-SKIPPED_KEPT_MAX: Final = 100
+SKIPPED_REPORTED_MAX: Final = 100
 """Of the skipped records this many are reported; a log of a later Kafka may have millions."""
 
 
@@ -34,7 +34,7 @@ class Restore:
 
     def _apply(self, record: StoredRecord) -> None:
         try:
-            transactional_id = read_key(record.key)
+            transactional_id = read_transaction_key(record.key)
         except UnknownVersion as error:
             self._skip(record, error)
             return
@@ -42,10 +42,10 @@ class Restore:
         if record.value is None:
             return
         try:
-            self.metadata[transactional_id] = read_value(transactional_id, record.value)
+            self.metadata[transactional_id] = read_transaction_value(transactional_id, record.value)
         except UnknownVersion as error:
             self._skip(record, error)
 
     def _skip(self, record: StoredRecord, error: UnknownVersion) -> None:
-        if len(self.skipped) < SKIPPED_KEPT_MAX:
+        if len(self.skipped) < SKIPPED_REPORTED_MAX:
             self.skipped.append(SkippedTransactionRecord(record.offset, str(error)))

@@ -1,4 +1,4 @@
-"""Shard: one partition of `__transaction_state`; carries out what is decided about its ids.
+"""Transaction shard: one partition of `__transaction_state`; carries out what is decided.
 
 A turn decides, and begins at most one transition: its record is appended, and only when that is
 stored the transition is visible, its events are observed and its request is answered. Meanwhile the
@@ -23,13 +23,13 @@ from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TransactionalId
 from seams.now import Now
 from storage.api import Log, Position, Record, StoredRecord, TopicPartition
 from transactions import evolve
-from transactions.commands import AbortTransaction, AddPartitions, Command
-from transactions.decide.expiry import is_expired
+from transactions.commands import AbortTransaction, AddPartitions, TransactionCommand
+from transactions.decide.expiry import is_id_expired
 from transactions.decide.timeouts import is_timed_out
 from transactions.decide.verify import verify_partitions
-from transactions.decision_context import DecisionContext
-from transactions.decision_failed import DecisionFailed
-from transactions.decisions import decide
+from transactions.decision_context import TransactionContext
+from transactions.decision_failed import TransactionDecisionFailed
+from transactions.decisions import decide_transaction
 from transactions.ending import Ending
 from transactions.events import (
     AbortCause,
@@ -37,26 +37,26 @@ from transactions.events import (
     TransactionsClosed,
     TransactionsLoaded,
 )
-from transactions.metadata import NO_EPOCH, NO_PRODUCER_ID, TransactionState
-from transactions.outcome import Answer, Transition
+from transactions.metadata import UNKNOWN_EPOCH, UNKNOWN_PRODUCER_ID, TransactionState
+from transactions.outcome import TransactionAnswer, Transition
 from transactions.records import record_bytes_at_most, tombstone, transaction_record
 from transactions.restore import Restore
-from transactions.shard_context import ShardContext, Step
-from transactions.transaction import Done, Transaction
+from transactions.shard_context import TransactionShardContext, TurnStep
+from transactions.transaction import AnswerDone, Transaction
 
-FULL_LOG_PAUSE_MS: Final = 100
+FULL_LOG_RETRY_MS: Final = 100
 """While the log takes nothing, what has to be written is tried again after this."""
 
-EXPIRED_PER_TICK_MAX: Final = 500
+EXPIRED_IDS_PER_TICK_MAX: Final = 500
 """Tombstones of one tick and one batch: about 2 ms. The next tick follows at once."""
 
 END_BYTES_MAX: Final = 64
 """The record that ends a transaction may be longer by this than the one that added its last
 partition; room for it is kept, or the transaction could not be ended."""
 
-_CONCURRENT: Final = Answer(ErrorCode.CONCURRENT_TRANSACTIONS)
-_NO_ROOM: Final = Answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-_CLOSED: Final = Answer(ErrorCode.NOT_COORDINATOR)
+_CONCURRENT: Final = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
+_NO_ROOM: Final = TransactionAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_CLOSED: Final = TransactionAnswer(ErrorCode.NOT_COORDINATOR)
 
 
 class Client(NamedTuple):
@@ -74,13 +74,13 @@ class _Waiter(NamedTuple):
 
     until_ms: int
     command: AddPartitions
-    done: Done
+    done: AnswerDone
 
 
-class Shard:
+class TransactionShard:
     """The transactional ids of one partition, and everything that waits on them."""
 
-    def __init__(self, partition: int, log: Log, context: ShardContext) -> None:
+    def __init__(self, partition: int, log: Log, context: TransactionShardContext) -> None:
         self.partition = partition
         self.transactions: dict[TransactionalId, Transaction] = {}
         self.open: dict[TransactionalId, Transaction] = {}
@@ -90,8 +90,8 @@ class Shard:
         self._settings = context.settings
         self._observe = context.observe
         self._restore = Restore()
-        self._stored: deque[tuple[Position, Step]] = deque()
-        self._timers: list[tuple[int, int, Step]] = []
+        self._stored: deque[tuple[Position, TurnStep]] = deque()
+        self._timers: list[tuple[int, int, TurnStep]] = []
         self._timer_number = 0
         self._waiting: dict[TransactionalId, list[_Waiter]] = {}
         self._must_abort: set[TransactionalId] = set()  # their data may be lost
@@ -111,24 +111,24 @@ class Shard:
 
     def turn(
         self,
-        command: Command,
-        done: Done,
+        command: TransactionCommand,
+        done: AnswerDone,
         now: Now,
         client: Client = NOBODY,
         producer_id: ProducerId | None = None,
     ) -> None:
-        """Carry out one command. Raises DecisionFailed if nothing was changed."""
+        """Carry out one command. Raises TransactionDecisionFailed if nothing was changed."""
         transactional_id = command.transactional_id
         if transactional_id in self._must_abort and not isinstance(command, AbortTransaction):
             done(_CONCURRENT)  # it is aborted first, as soon as the log takes that
             return
         transaction = self.transactions.get(transactional_id)
         is_full = self._context.id_count.ids >= self._settings.transactional_ids_max
-        context = DecisionContext(self._context.transaction_version(), is_full, producer_id)
+        context = TransactionContext(self._context.transaction_version(), is_full, producer_id)
         try:
-            outcome = decide(transaction, command, now, context)
+            outcome = decide_transaction(transaction, command, now, context)
         except Exception as failure:
-            raise DecisionFailed(failure) from failure
+            raise TransactionDecisionFailed(failure) from failure
         if outcome.needs_producer_id:
             self._take_producer_id(command, done, client)
         elif outcome.transition is not None:
@@ -137,12 +137,14 @@ class Shard:
             assert outcome.answer is not None
             done(outcome.answer)
 
-    def _take_producer_id(self, command: Command, done: Done, client: Client) -> None:
+    def _take_producer_id(
+        self, command: TransactionCommand, done: AnswerDone, client: Client
+    ) -> None:
         """Decide again with a new producer id; meanwhile something else may be decided."""
 
         def taken(producer_id: ProducerId | None) -> None:
             if producer_id is None:  # as Kafka answers while it has none
-                done(Answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                done(TransactionAnswer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             elif self._is_closed:
                 done(_CLOSED)
             else:
@@ -161,7 +163,7 @@ class Shard:
         self,
         transaction: Transaction | None,
         transition: Transition,
-        done: Done,
+        done: AnswerDone,
         client: Client,
         now: Now,
     ) -> None:
@@ -170,10 +172,14 @@ class Shard:
             done(_NO_ROOM)
             return
         if self._is_too_large(transition):
-            done(Answer(ErrorCode.UNKNOWN_SERVER_ERROR))  # as Kafka, of RECORD_LIST_TOO_LARGE
+            done(
+                TransactionAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
+            )  # as Kafka, of RECORD_LIST_TOO_LARGE
             return
         if transaction is None:
-            created = replace(target, producer_epoch=NO_EPOCH, previous_producer_id=NO_PRODUCER_ID)
+            created = replace(
+                target, producer_epoch=UNKNOWN_EPOCH, previous_producer_id=UNKNOWN_PRODUCER_ID
+            )
             transaction = self._add(Transaction(created))
         evolve.begin(transaction, target.state, done)
         if client is not NOBODY:
@@ -242,10 +248,12 @@ class Shard:
         transaction = self.transactions.get(transactional_id)
         return verify_partitions(transaction, producer_id, producer_epoch, partitions)
 
-    def add_or_wait(self, command: AddPartitions, done: Done, until_ms: int, now: Now) -> None:
+    def add_or_wait(
+        self, command: AddPartitions, done: AnswerDone, until_ms: int, now: Now
+    ) -> None:
         """Add the partitions; while another transition is pending, wait for it until then."""
 
-        def answered(answer: Answer) -> None:
+        def answered(answer: TransactionAnswer) -> None:
             transaction = self.transactions.get(command.transactional_id)
             if (
                 answer.error_code is not ErrorCode.CONCURRENT_TRANSACTIONS
@@ -303,12 +311,12 @@ class Shard:
             deadlines.append(self._timers[0][0])
         return min((d for d in deadlines if d is not None), default=None)
 
-    def _at(self, due_ms: int, step: Step) -> None:
+    def _at(self, due_ms: int, step: TurnStep) -> None:
         self._timer_number += 1
         heappush(self._timers, (due_ms, self._timer_number, step))
         self._context.next_deadline.lower(due_ms)
 
-    def _post(self, step: Step) -> None:
+    def _post(self, step: TurnStep) -> None:
         """Run the step soon, unless the shard was closed meanwhile."""
 
         def run(now: Now) -> None:
@@ -331,18 +339,18 @@ class Shard:
         """Write the tombstones of expired ids; the pause before the rest of them, None if that is
         all."""
         if not self._log.has_room():
-            return FULL_LOG_PAUSE_MS
+            return FULL_LOG_RETRY_MS
         expiration_ms = self._settings.transactional_id_expiration_ms
         expired: list[Transaction] = []
         records: list[Record] = []
         size = 0
         for transactional_id, transaction in self.transactions.items():
-            if not is_expired(transaction, now, expiration_ms):
+            if not is_id_expired(transaction, now, expiration_ms):
                 continue
             record = tombstone(transactional_id)
             size += record_bytes_at_most(record)
             if records and (
-                len(records) == EXPIRED_PER_TICK_MAX or size > self._settings.max_batch_bytes
+                len(records) == EXPIRED_IDS_PER_TICK_MAX or size > self._settings.max_batch_bytes
             ):
                 break
             records.append(record)
@@ -434,18 +442,20 @@ class Shard:
         """After a power failure: the records of an ongoing transaction may be gone, although its
         producer was told that they were written. So it must not be committed any more."""
         if not self._must_abort:
-            self._context.settled(self.partition)
+            self._context.unsynced_aborted(self.partition)
         for transactional_id in tuple(self._must_abort):
             command = AbortTransaction(transactional_id, AbortCause.UNSYNCED_DATA)
             self.turn(command, partial(self._unsynced_aborted, transactional_id), now)
 
-    def _unsynced_aborted(self, transactional_id: TransactionalId, answer: Answer) -> None:
+    def _unsynced_aborted(
+        self, transactional_id: TransactionalId, answer: TransactionAnswer
+    ) -> None:
         if answer.error_code is ErrorCode.NONE:
             self._must_abort.discard(transactional_id)
             if not self._must_abort:
-                self._context.settled(self.partition)
+                self._context.unsynced_aborted(self.partition)
         elif answer.error_code is not ErrorCode.CONCURRENT_TRANSACTIONS:  # that one is under way
-            self._post(lambda now: self._at(now.mono_ms + FULL_LOG_PAUSE_MS, self._abort_unsynced))
+            self._post(lambda now: self._at(now.mono_ms + FULL_LOG_RETRY_MS, self._abort_unsynced))
 
     # ------------------------------------------------------------ the end
 
@@ -475,14 +485,14 @@ class Shard:
 
 
 @contextmanager
-def _answering_failures(done: Done) -> Iterator[None]:
+def _answering_failures(done: AnswerDone) -> Iterator[None]:
     """Of a decision outside of the request's own call, where nobody else would answer it."""
     try:
         yield
-    except DecisionFailed as failed:
-        done(Answer(ErrorCode.UNKNOWN_SERVER_ERROR))
+    except TransactionDecisionFailed as failed:
+        done(TransactionAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
         raise failed.failure from None
 
 
-def _ignore(_answer: Answer) -> None:
+def _ignore(_answer: TransactionAnswer) -> None:
     """Nobody asked."""

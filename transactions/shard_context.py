@@ -1,4 +1,4 @@
-"""Shard context: what all shards of one transaction coordinator share, as one value."""
+"""TransactionShard context: what all shards of one transaction coordinator share, as one value."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from seams.transactions import TransactionPartitions
 from transactions.events import TransactionEvent
 from transactions.settings import TransactionSettings
 
-Step = Callable[[Now], None]
+TurnStep = Callable[[Now], None]
 
 
 class IdCount:
@@ -22,10 +22,11 @@ class IdCount:
         self.ids = 0
 
 
-class ShardContext(NamedTuple):
+class TransactionShardContext(NamedTuple):
     """`post` runs a step of a partition's shard soon, with the time as it is then.
 
-    `settled`: the partition's transactions whose data may be lost are aborted, and that is stored.
+    `unsynced_aborted`: the partition's transactions whose data may be lost are aborted, and that is
+    stored.
     """
 
     settings: TransactionSettings
@@ -33,7 +34,7 @@ class ShardContext(NamedTuple):
     producer_ids: ProducerIdSource
     transaction_version: Callable[[], int]
     observe: Callable[[TransactionEvent], None]
-    post: Callable[[int, Step], None]
-    settled: Callable[[int], None]
+    post: Callable[[int, TurnStep], None]
+    unsynced_aborted: Callable[[int], None]
     next_deadline: NextDeadline
     id_count: IdCount

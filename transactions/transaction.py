@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 from protocol.names import ProducerId, TransactionalId
 from storage.api import TopicPartition
 from transactions.metadata import TransactionMetadata, TransactionState
-from transactions.outcome import Answer
+from transactions.outcome import TransactionAnswer
 
-Done = Callable[[Answer], None]
+AnswerDone = Callable[[TransactionAnswer], None]
 """Called once for each request."""
 
 
@@ -44,7 +44,7 @@ class Transaction:
     def __init__(self, metadata: TransactionMetadata) -> None:
         self.metadata = metadata
         self.pending: TransactionState | None = None
-        self.done: Done | None = None  # of the request that the pending transition answers
+        self.done: AnswerDone | None = None  # of the request that the pending transition answers
         # Prepared: the partitions that did not take their marker yet.
         self.unmarked = metadata.partitions if metadata.is_prepared else frozenset()
         self.is_delayed = False  # some partition did not take its marker at once

@@ -1,4 +1,4 @@
-"""One transaction from its begin to its end, with every version of the requests."""
+"""One transaction: from its begin to its end, with every version of the requests."""
 
 import pytest
 

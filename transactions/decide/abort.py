@@ -12,16 +12,16 @@ from protocol.names import ErrorCode
 from seams.now import Now
 from transactions.commands import AbortTransaction
 from transactions.decide.prepare import prepared
-from transactions.decision_context import DecisionContext
+from transactions.decision_context import TransactionContext
 from transactions.events import AbortCause
 from transactions.metadata import (
     EPOCH_BUMP_SINCE,
     MAX_EPOCH,
-    NO_EPOCH,
+    UNKNOWN_EPOCH,
     TransactionMetadata,
     TransactionState,
 )
-from transactions.outcome import ANSWERS, NEEDS_PRODUCER_ID, Answer, Outcome
+from transactions.outcome import ANSWERS, NEEDS_PRODUCER_ID, TransactionAnswer, TransactionOutcome
 from transactions.transaction import TransactionView
 
 
@@ -29,8 +29,8 @@ def decide_abort(
     transaction: TransactionView | None,
     command: AbortTransaction,
     now: Now,
-    context: DecisionContext,
-) -> Outcome:
+    context: TransactionContext,
+) -> TransactionOutcome:
     """CONCURRENT_TRANSACTIONS if it is being ended already; INVALID_TXN_STATE if none is open."""
     if transaction is None:
         return ANSWERS[ErrorCode.INVALID_PRODUCER_ID_MAPPING]
@@ -38,17 +38,17 @@ def decide_abort(
         return ANSWERS[ErrorCode.CONCURRENT_TRANSACTIONS]
     if transaction.metadata.state is not TransactionState.ONGOING:
         return ANSWERS[ErrorCode.INVALID_TXN_STATE]
-    answer = Answer(ErrorCode.NONE)
+    answer = TransactionAnswer(ErrorCode.NONE)
     return fence_and_abort(transaction.metadata, command.cause, answer, now, context)
 
 
 def fence_and_abort(
     metadata: TransactionMetadata,
     cause: AbortCause,
-    answer: Answer,
+    answer: TransactionAnswer,
     now: Now,
-    context: DecisionContext,
-) -> Outcome:
+    context: TransactionContext,
+) -> TransactionOutcome:
     if context.transaction_version >= EPOCH_BUMP_SINCE:
         if metadata.is_epoch_exhausted and context.producer_id is None:
             return NEEDS_PRODUCER_ID
@@ -64,7 +64,7 @@ def fence_and_abort(
     fenced = replace(
         metadata,
         producer_epoch=min(metadata.producer_epoch + 1, MAX_EPOCH),
-        last_producer_epoch=NO_EPOCH,
+        last_producer_epoch=UNKNOWN_EPOCH,
     )
     return prepared(
         fenced, TransactionState.PREPARE_ABORT, 0, now, context, answer=answer, cause=cause

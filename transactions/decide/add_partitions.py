@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from protocol.names import ErrorCode
 from seams.now import Now
 from transactions.commands import AddPartitions
-from transactions.events import PartitionsAdded, TransactionBegun
+from transactions.events import TransactionBegun, TransactionPartitionsAdded
 from transactions.metadata import TransactionMetadata, TransactionState
-from transactions.outcome import ANSWERS, Answer, Outcome, Transition
+from transactions.outcome import ANSWERS, TransactionAnswer, TransactionOutcome, Transition
 from transactions.transaction import TransactionView
 
 
 def decide_add_partitions(
     transaction: TransactionView | None, command: AddPartitions, now: Now
-) -> Outcome:
+) -> TransactionOutcome:
     if transaction is None:
         return ANSWERS[ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     if transaction.pending is not None:
@@ -31,7 +31,7 @@ def decide_add_partitions(
         return ANSWERS[ErrorCode.CONCURRENT_TRANSACTIONS]
     if metadata.state is TransactionState.ONGOING and command.partitions <= metadata.partitions:
         return ANSWERS[ErrorCode.NONE]
-    return Outcome(transition=_added(metadata, command, now))
+    return TransactionOutcome(transition=_added(metadata, command, now))
 
 
 def _added(metadata: TransactionMetadata, command: AddPartitions, now: Now) -> Transition:
@@ -45,11 +45,11 @@ def _added(metadata: TransactionMetadata, command: AddPartitions, now: Now) -> T
         last_update_at_ms=now.wall_ms,
         client_transaction_version=command.client_transaction_version,
     )
-    event = (TransactionBegun if begins else PartitionsAdded)(
+    event = (TransactionBegun if begins else TransactionPartitionsAdded)(
         target.transactional_id,
         target.producer_id,
         target.producer_epoch,
         now.wall_ms,
         command.partitions - metadata.partitions,
     )
-    return Transition(target, Answer(ErrorCode.NONE), (event,))
+    return Transition(target, TransactionAnswer(ErrorCode.NONE), (event,))

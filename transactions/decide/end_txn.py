@@ -12,7 +12,7 @@ from protocol.names import ErrorCode
 from seams.now import Now
 from transactions.commands import EndTransaction
 from transactions.decide.prepare import prepared
-from transactions.decision_context import DecisionContext
+from transactions.decision_context import TransactionContext
 from transactions.metadata import (
     COMPLETED,
     EPOCH_BUMP_SINCE,
@@ -20,7 +20,7 @@ from transactions.metadata import (
     TransactionMetadata,
     TransactionState,
 )
-from transactions.outcome import ANSWERS, NEEDS_PRODUCER_ID, Answer, Outcome
+from transactions.outcome import ANSWERS, NEEDS_PRODUCER_ID, TransactionAnswer, TransactionOutcome
 from transactions.transaction import TransactionView
 
 _FENCED: Final = ANSWERS[ErrorCode.PRODUCER_FENCED]
@@ -32,8 +32,8 @@ def decide_end_transaction(
     transaction: TransactionView | None,
     command: EndTransaction,
     now: Now,
-    context: DecisionContext,
-) -> Outcome:
+    context: TransactionContext,
+) -> TransactionOutcome:
     if transaction is None:
         return ANSWERS[ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     if command.client_transaction_version >= EPOCH_BUMP_SINCE:
@@ -42,8 +42,8 @@ def decide_end_transaction(
 
 
 def _end_with_same_epoch(
-    transaction: TransactionView, command: EndTransaction, now: Now, context: DecisionContext
-) -> Outcome:
+    transaction: TransactionView, command: EndTransaction, now: Now, context: TransactionContext
+) -> TransactionOutcome:
     metadata = transaction.metadata
     if metadata.producer_id != command.producer_id:
         return ANSWERS[ErrorCode.INVALID_PRODUCER_ID_MAPPING]
@@ -59,8 +59,8 @@ def _end_with_same_epoch(
 
 
 def _end_with_next_epoch(
-    transaction: TransactionView, command: EndTransaction, now: Now, context: DecisionContext
-) -> Outcome:
+    transaction: TransactionView, command: EndTransaction, now: Now, context: TransactionContext
+) -> TransactionOutcome:
     if transaction.pending is not None:
         return _BUSY
     metadata = transaction.metadata
@@ -83,8 +83,10 @@ def _end_with_next_epoch(
         case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT if is_retry:
             if metadata.is_commit != command.is_commit:
                 return _INVALID_STATE
-            identity = Answer(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
-            return Outcome(identity)
+            identity = TransactionAnswer(
+                ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch
+            )
+            return TransactionOutcome(identity)
         case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT if is_current:
             return _end_of_nothing(metadata, command, now, context)
         case _:
@@ -92,8 +94,8 @@ def _end_with_next_epoch(
 
 
 def _end_of_nothing(
-    metadata: TransactionMetadata, command: EndTransaction, now: Now, context: DecisionContext
-) -> Outcome:
+    metadata: TransactionMetadata, command: EndTransaction, now: Now, context: TransactionContext
+) -> TransactionOutcome:
     """A client does not know whether its first batch opened a transaction, so it may abort none."""
     if command.is_commit:
         return _INVALID_STATE
@@ -101,8 +103,8 @@ def _end_of_nothing(
 
 
 def _prepared(
-    metadata: TransactionMetadata, command: EndTransaction, now: Now, context: DecisionContext
-) -> Outcome:
+    metadata: TransactionMetadata, command: EndTransaction, now: Now, context: TransactionContext
+) -> TransactionOutcome:
     version = command.client_transaction_version
     if version >= EPOCH_BUMP_SINCE and metadata.is_epoch_exhausted and context.producer_id is None:
         return NEEDS_PRODUCER_ID

@@ -8,7 +8,7 @@ from seams.now import Now
 from transactions.transaction import TransactionView
 
 
-def is_expired(transaction: TransactionView, now: Now, expiration_ms: int) -> bool:
+def is_id_expired(transaction: TransactionView, now: Now, expiration_ms: int) -> bool:
     metadata = transaction.metadata
     return (
         transaction.pending is None

@@ -12,16 +12,22 @@ from protocol.names import ErrorCode
 from seams.now import Now
 from transactions.commands import InitProducerId
 from transactions.decide.abort import fence_and_abort
-from transactions.decision_context import DecisionContext
+from transactions.decision_context import TransactionContext
 from transactions.events import AbortCause, ProducerInitialized
 from transactions.metadata import (
     LAST_CLIENT_EPOCH,
-    NO_EPOCH,
-    NO_TIMESTAMP,
+    NOT_BEGUN,
+    UNKNOWN_EPOCH,
     TransactionMetadata,
     TransactionState,
 )
-from transactions.outcome import ANSWERS, NEEDS_PRODUCER_ID, Answer, Outcome, Transition
+from transactions.outcome import (
+    ANSWERS,
+    NEEDS_PRODUCER_ID,
+    TransactionAnswer,
+    TransactionOutcome,
+    Transition,
+)
 from transactions.transaction import TransactionView
 
 
@@ -29,8 +35,8 @@ def decide_init_producer_id(
     transaction: TransactionView | None,
     command: InitProducerId,
     now: Now,
-    context: DecisionContext,
-) -> Outcome:
+    context: TransactionContext,
+) -> TransactionOutcome:
     if transaction is None:
         return _first(command, now, context)
     if transaction.pending is not None:
@@ -41,7 +47,7 @@ def decide_init_producer_id(
     if metadata.is_prepared:
         return ANSWERS[ErrorCode.CONCURRENT_TRANSACTIONS]
     if metadata.state is TransactionState.ONGOING:
-        again = Answer(ErrorCode.CONCURRENT_TRANSACTIONS)
+        again = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
         return fence_and_abort(metadata, AbortCause.NEW_PRODUCER, again, now, context)
     if metadata.is_epoch_exhausted and (
         not command.goes_on or command.producer_epoch == metadata.producer_epoch
@@ -60,7 +66,7 @@ def _is_of(metadata: TransactionMetadata, command: InitProducerId) -> bool:
     )
 
 
-def _first(command: InitProducerId, now: Now, context: DecisionContext) -> Outcome:
+def _first(command: InitProducerId, now: Now, context: TransactionContext) -> TransactionOutcome:
     """An unknown transactional id; an identity that the producer names does not matter."""
     if context.is_full:
         return ANSWERS[ErrorCode.POLICY_VIOLATION]
@@ -79,11 +85,11 @@ def _first(command: InitProducerId, now: Now, context: DecisionContext) -> Outco
 
 
 def _next_producer_id(
-    metadata: TransactionMetadata, command: InitProducerId, now: Now, context: DecisionContext
-) -> Outcome:
+    metadata: TransactionMetadata, command: InitProducerId, now: Now, context: TransactionContext
+) -> TransactionOutcome:
     if context.producer_id is None:
         return NEEDS_PRODUCER_ID
-    last_epoch = metadata.producer_epoch if command.goes_on else NO_EPOCH
+    last_epoch = metadata.producer_epoch if command.goes_on else UNKNOWN_EPOCH
     target = replace(
         _emptied(metadata, command, now),
         producer_id=context.producer_id,
@@ -93,11 +99,13 @@ def _next_producer_id(
     return _initialized(target)
 
 
-def _next_epoch(metadata: TransactionMetadata, command: InitProducerId, now: Now) -> Outcome:
+def _next_epoch(
+    metadata: TransactionMetadata, command: InitProducerId, now: Now
+) -> TransactionOutcome:
     emptied = _emptied(metadata, command, now)
     epoch = metadata.producer_epoch
     if not command.goes_on:
-        target = replace(emptied, producer_epoch=epoch + 1, last_producer_epoch=NO_EPOCH)
+        target = replace(emptied, producer_epoch=epoch + 1, last_producer_epoch=UNKNOWN_EPOCH)
     elif command.producer_epoch == epoch:
         target = replace(emptied, producer_epoch=epoch + 1, last_producer_epoch=epoch)
     elif command.producer_epoch == metadata.last_producer_epoch:
@@ -116,12 +124,12 @@ def _emptied(
         timeout_ms=command.timeout_ms,
         state=TransactionState.EMPTY,
         partitions=frozenset(),
-        started_at_ms=NO_TIMESTAMP,
+        started_at_ms=NOT_BEGUN,
         last_update_at_ms=now.wall_ms,
     )
 
 
-def _initialized(target: TransactionMetadata, *, is_new: bool = False) -> Outcome:
+def _initialized(target: TransactionMetadata, *, is_new: bool = False) -> TransactionOutcome:
     event = ProducerInitialized(
         target.transactional_id,
         target.producer_id,
@@ -130,5 +138,5 @@ def _initialized(target: TransactionMetadata, *, is_new: bool = False) -> Outcom
         target.timeout_ms,
         is_new,
     )
-    answer = Answer(ErrorCode.NONE, target.producer_id, target.producer_epoch)
-    return Outcome(transition=Transition(target, answer, (event,)))
+    answer = TransactionAnswer(ErrorCode.NONE, target.producer_id, target.producer_epoch)
+    return TransactionOutcome(transition=Transition(target, answer, (event,)))

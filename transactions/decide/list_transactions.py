@@ -35,8 +35,8 @@ def list_transactions(
     pattern = request.transactional_id_pattern
     if not pattern:
         return found
-    matching = resolve((pattern,), (one.transactional_id for one in found))[pattern]
-    return [one for one in found if one.transactional_id in matching]
+    matching = resolve((pattern,), (listed.transactional_id for listed in found))[pattern]
+    return [listed for listed in found if listed.transactional_id in matching]
 
 
 def _filtered(

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from protocol.names import ErrorCode
 from seams.now import Now
-from transactions.decision_context import DecisionContext
+from transactions.decision_context import TransactionContext
 from transactions.events import AbortCause, TransactionCompleted, TransactionPrepared
 from transactions.metadata import (
     EPOCH_BUMP_SINCE,
     MAX_EPOCH,
-    NO_PRODUCER_ID,
+    UNKNOWN_PRODUCER_ID,
     TransactionMetadata,
     TransactionState,
 )
-from transactions.outcome import Answer, Outcome, Transition
+from transactions.outcome import TransactionAnswer, TransactionOutcome, Transition
 
 
 def prepared(
@@ -28,17 +28,17 @@ def prepared(
     state: TransactionState,
     client_transaction_version: int,
     now: Now,
-    context: DecisionContext,
+    context: TransactionContext,
     *,
-    answer: Answer | None = None,
+    answer: TransactionAnswer | None = None,
     cause: AbortCause | None = None,
-) -> Outcome:
+) -> TransactionOutcome:
     """`answer`: another one than the identity of the next transaction."""
     target = replace(
         metadata,
         state=state,
         previous_producer_id=metadata.producer_id,
-        next_producer_id=NO_PRODUCER_ID,
+        next_producer_id=UNKNOWN_PRODUCER_ID,
         last_update_at_ms=now.wall_ms,
         client_transaction_version=client_transaction_version,
     )
@@ -55,11 +55,15 @@ def prepared(
         len(target.partitions),
         cause,
     )
-    return Outcome(transition=Transition(target, answer or _next_identity(target), (event,)))
+    return TransactionOutcome(
+        transition=Transition(target, answer or _next_identity(target), (event,))
+    )
 
 
-def _with_next_epoch(target: TransactionMetadata, context: DecisionContext) -> TransactionMetadata:
-    next_producer_id = NO_PRODUCER_ID
+def _with_next_epoch(
+    target: TransactionMetadata, context: TransactionContext
+) -> TransactionMetadata:
+    next_producer_id = UNKNOWN_PRODUCER_ID
     if target.is_epoch_exhausted:
         assert context.producer_id is not None, "the next transaction needs a producer id"
         next_producer_id = context.producer_id
@@ -71,13 +75,13 @@ def _with_next_epoch(target: TransactionMetadata, context: DecisionContext) -> T
     )
 
 
-def _next_identity(target: TransactionMetadata) -> Answer:
+def _next_identity(target: TransactionMetadata) -> TransactionAnswer:
     """What the producer uses from now on; before version 2 it is not told, and keeps its own."""
     if target.client_transaction_version < EPOCH_BUMP_SINCE:
-        return Answer(ErrorCode.NONE)
-    if target.next_producer_id != NO_PRODUCER_ID:
-        return Answer(ErrorCode.NONE, target.next_producer_id, 0)
-    return Answer(ErrorCode.NONE, target.producer_id, target.producer_epoch)
+        return TransactionAnswer(ErrorCode.NONE)
+    if target.next_producer_id != UNKNOWN_PRODUCER_ID:
+        return TransactionAnswer(ErrorCode.NONE, target.next_producer_id, 0)
+    return TransactionAnswer(ErrorCode.NONE, target.producer_id, target.producer_epoch)
 
 
 def completed_state(metadata: TransactionMetadata) -> TransactionState:
@@ -92,13 +96,13 @@ def completed(metadata: TransactionMetadata, now: Now) -> Transition:
         metadata,
         state=completed_state(metadata),
         previous_producer_id=metadata.producer_id,
-        next_producer_id=NO_PRODUCER_ID,
+        next_producer_id=UNKNOWN_PRODUCER_ID,
         partitions=frozenset(),
         last_update_at_ms=now.wall_ms,
     )
     if (
         metadata.client_transaction_version >= EPOCH_BUMP_SINCE
-        and metadata.next_producer_id != NO_PRODUCER_ID
+        and metadata.next_producer_id != UNKNOWN_PRODUCER_ID
     ):
         target = replace(target, producer_id=metadata.next_producer_id, producer_epoch=0)
     event = TransactionCompleted(
@@ -109,4 +113,4 @@ def completed(metadata: TransactionMetadata, now: Now) -> Transition:
         target.is_commit,
         max(now.wall_ms - metadata.started_at_ms, 0),
     )
-    return Transition(target, Answer(ErrorCode.NONE), (event,))
+    return Transition(target, TransactionAnswer(ErrorCode.NONE), (event,))
