@@ -43,6 +43,7 @@ from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from broker.partitions.transaction_topic import TransactionTopic
+from config.dynamic_rules import DynamicRules
 from config.keys import Config
 from config.settings import (
     cleaner_settings,
@@ -67,6 +68,8 @@ from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
 from storage.open import JournalCallbacks, Storage, open_storage, topics_file
+from topics.broker_config_store import BrokerConfigStore
+from topics.broker_properties import BrokerProperties
 from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.group_config_store import GroupConfigStore
@@ -152,6 +155,7 @@ def build(
         sealed_flush=_sealed_flush(base, data_plane.registry),
     )
     _connect(daemon)
+    _follow_dynamic_configs(daemon)
     return daemon
 
 
@@ -189,6 +193,24 @@ def _connect(daemon: Daemon) -> None:
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
 
 
+def _follow_dynamic_configs(daemon: Daemon) -> None:
+    """Have dynamic configs of the broker in effect, now and after each change.
+
+    Those that topics and groups derive their values from reach them in the data plane.
+    """
+    rules = DynamicRules(daemon.config)
+
+    def use(properties: BrokerProperties) -> None:
+        config = rules.applied(properties)
+        daemon.server.set_limits(server_limits(config))
+        daemon.log_cleaner.use(cleaner_settings(config))
+        daemon.offsets_logs.use(offsets_log_settings(config))
+        daemon.coordinator.limit_batches(group_settings(config).max_batch_bytes)
+        daemon.data_plane.expire_producers_after(config.producer_id_expiration_ms)
+
+    daemon.data_plane.broker_configs.subscribe(use)
+
+
 def _open_storage(
     config: Config,
     observer: Observer,
@@ -223,12 +245,21 @@ def _data_plane(
         base.observer,
         repair=repair or is_repairing,
     )
+    broker_configs = BrokerConfigStore(
+        storage.broker_configs_file,
+        DynamicRules(base.config),
+        settings.broker_properties,
+        base.observer,
+        repair=repair or is_repairing,
+    )
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,
         settings,
         cluster=cluster,
         group_configs=group_configs,
+        broker_configs=broker_configs,
+        loggers=base.observer.levels,
         reply=server.reply,
         observe=base.observer,
         hang_up=server.hang_up,
@@ -239,9 +270,8 @@ def _data_plane(
         admin=io.admin,
         repair=repair or is_repairing,
     )
-    was_repaired = (
-        storage.was_repaired or data_plane.registry.was_repaired or group_configs.was_repaired
-    )
+    parts = (storage, data_plane.registry, group_configs, broker_configs)
+    was_repaired = any(part.was_repaired for part in parts)
     if is_repairing and not was_repaired:
         base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     return data_plane

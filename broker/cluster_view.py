@@ -5,15 +5,25 @@ the client's own listener; DescribeConfigs shows the effective configuration wit
 Implements `topics.cluster.ClusterView`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from broker.net.request import PendingRequest
+from config.dynamic_keys import (
+    DYNAMIC_KEYS,
+    default_text,
+    stored_key,
+    synonyms,
+    without_listener,
+)
 from config.keys import Config, keys
 from config.types import BrokerKey
-from protocol.config_def import ConfigValue, convert_to_string
+from protocol.config_def import ConfigType, ConfigValue, convert_to_string
 from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
+from topics.broker_properties import BrokerProperties, ConfigSynonym
 from topics.cluster import BrokerConfig, Node
 
 _NULL_BY_DEFAULT: Final = frozenset(
@@ -41,21 +51,61 @@ class ClusterOfOne:
         listener = token.connection.listener
         return Node(self.node_id, listener.advertised_host, listener.advertised_port)
 
-    def broker_configs(self) -> Sequence[BrokerConfig]:
-        return [self._shown(key) for key in keys().values() if key.name not in _INTERNAL]
+    def broker_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
+        own = [self._shown(key, properties) for key in keys().values() if key.name not in _INTERNAL]
+        others = [name for name in properties.dynamic if name not in keys()]
+        return own + [_shown_stored(name, properties) for name in others]
 
-    def _shown(self, key: BrokerKey) -> BrokerConfig:
-        is_set = key.name in self._config.origins
-        is_null = key.name in _NULL_BY_DEFAULT
-        default = None if is_null else _text(key.default)
+    def cluster_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
+        alone = BrokerProperties(cluster=properties.cluster)
+        return [
+            _without_default(
+                self._shown(keys()[name], alone) if name in keys() else _shown_stored(name, alone)
+            )
+            for name in properties.cluster
+        ]
+
+    def _shown(self, key: BrokerKey, properties: BrokerProperties) -> BrokerConfig:
+        names = synonyms(key.name)
+        found = [*properties.synonyms(names), *self._default(names)]
+        while found and found[0].name != key.name:  # as Kafka: the finest name comes first
+            found.pop(0)
+        text = properties.dynamic.get(key.name) if key.name in DYNAMIC_KEYS else None
+        is_null = key.name in _NULL_BY_DEFAULT and key.name not in self._config.origins
+        value = _text(self._config.value(key)) if text is None else _text(key.parse(text))
         return BrokerConfig(
             key.name,
-            None if is_null and not is_set else _text(self._config.value(key)),
+            None if is_null else value,
             key.type,
-            ConfigSource.STATIC_BROKER_CONFIG if is_set else ConfigSource.DEFAULT_CONFIG,
-            default,
+            tuple(found),
             key.documentation,
+            is_read_only=key.name not in DYNAMIC_KEYS,
         )
+
+    def _default(self, names: Sequence[str]) -> Iterator[ConfigSynonym]:
+        """The default of a value; of its names only the coarsest has one."""
+        for name in names:
+            default = None if name in _NULL_BY_DEFAULT else _text(keys()[name].default)
+            if default is not None:
+                yield ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG)
+
+
+def _shown_stored(name: str, properties: BrokerProperties) -> BrokerConfig:
+    """A dynamic config without use here; one that is not known may be a secret."""
+    found = list(properties.synonyms((name,)))
+    key = stored_key(without_listener(name))
+    if key is None:
+        return BrokerConfig(name, None, ConfigType.UNKNOWN, tuple(found), is_sensitive=True)
+    value = _text(key.parse(found[0].text or ""))
+    default = default_text(name)
+    if default is not None:
+        found.append(ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG))
+    return BrokerConfig(name, value, key.type, tuple(found), is_read_only=False)
+
+
+def _without_default(config: BrokerConfig) -> BrokerConfig:
+    own = [s for s in config.synonyms if s.source is not ConfigSource.DEFAULT_CONFIG]
+    return replace(config, synonyms=tuple(own))
 
 
 def _text(value: ConfigValue | None) -> str | None:

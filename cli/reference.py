@@ -51,8 +51,7 @@ rollcall.flush = "commit"
 - A name that Kafka knows and Rollcall does not use is accepted, with one warning.
 - Keys that would weaken security or durability if they were ignored prevent the start: `ssl.*`,
   `sasl.*`, listeners that are not PLAINTEXT, `authorizer.class.name` and similar keys, more than
-  one replica (`min.insync.replicas`, `*.replication.factor`), `log.flush.interval.ms`, remote
-  storage.
+  one replica (`min.insync.replicas`, `*.replication.factor`), remote storage.
 
 ## Kafka's keys
 

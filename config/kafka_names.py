@@ -48,14 +48,6 @@ _MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
             "share.coordinator.state.topic.min.isr",
         )
     },
-    "log.flush.interval.ms": (
-        frozenset({"", "9223372036854775807"}),
-        "topics are fsynced by log.flush.interval.messages only",
-    ),
-    "log.flush.scheduler.interval.ms": (
-        frozenset({"", "9223372036854775807"}),
-        "topics are fsynced by log.flush.interval.messages only",
-    ),
     "remote.log.storage.system.enable": (frozenset({"", "false"}), "there is no remote storage"),
     "config.providers": (frozenset({""}), "values are not looked up elsewhere"),
 }

@@ -638,6 +638,13 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         "Age at which a topic's segment is closed. Overrides log.roll.hours.", at_least=1, long=True
     )
     log_roll_hours: int = integer(168, "log.roll.ms in hours.", at_least=1)
+    log_roll_jitter_ms: int | None = optional_integer(
+        "At most this much earlier a topic's segment is closed for its age, so that not all are "
+        "closed at once. Overrides log.roll.jitter.hours.",
+        at_least=0,
+        long=True,
+    )
+    log_roll_jitter_hours: int = integer(0, "log.roll.jitter.ms in hours.", at_least=0)
     log_retention_ms: int | None = optional_integer(
         "Age at which records may be deleted. -1: never. Overrides log.retention.minutes and "
         "log.retention.hours.",
@@ -699,6 +706,15 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     log_flush_interval_messages: int = integer(
         LONG_MAX, "Records after which a topic's partition is fsynced.", at_least=1, long=True
+    )
+    log_flush_interval_ms: int | None = optional_integer(
+        "Time after which records that wait for it are fsynced. Overrides "
+        "log.flush.scheduler.interval.ms.",
+        at_least=0,
+        long=True,
+    )
+    log_flush_scheduler_interval_ms: int = integer(
+        LONG_MAX, "log.flush.interval.ms, if that is not set.", at_least=0, long=True
     )
     log_message_timestamp_type: str = valid_string(
         "CreateTime",

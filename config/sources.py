@@ -31,6 +31,8 @@ _SYNONYMS = (
     ("log.dirs", "log.dir"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     ("node.id", "broker.id"),
 )
 

@@ -13,6 +13,8 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final, TypeVar
 
+from msgspec.structs import force_setattr
+
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
@@ -453,6 +455,10 @@ class GroupCoordinator:
         self._shard_failed(shard.partition, failure)
 
     # ------------------------------------------------------------ time, and news of topics
+
+    def limit_batches(self, max_bytes: int) -> None:
+        """`message.max.bytes` was changed. All parts share these settings."""
+        force_setattr(self._settings, "max_batch_bytes", max_bytes)
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -184,6 +184,7 @@ class LogSettings(Struct, frozen=True):
 
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
+    segment_jitter_ms: int = 0
     segment_index_bytes: int = 10_485_760
     index_interval_bytes: int = 4_096
     retention_ms: int = 604_800_000  # -1: no limit; not applied when compacted only

@@ -32,6 +32,7 @@ from storage.repair.repair_plan import Lost, Repaired, RepairPlan
 
 TOPICS_FILE: Final = "rollcall-topics.json"
 GROUP_CONFIGS_FILE: Final = "rollcall-group-configs.json"
+BROKER_CONFIGS_FILE: Final = "rollcall-broker-configs.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 # What opening found: values for the log.
@@ -171,6 +172,10 @@ class Storage(Struct, frozen=True):
     @property
     def group_configs_file(self) -> StoredFile:
         return StoredFile(self.disk, f"{self.path}/{GROUP_CONFIGS_FILE}")
+
+    @property
+    def broker_configs_file(self) -> StoredFile:
+        return StoredFile(self.disk, f"{self.path}/{BROKER_CONFIGS_FILE}")
 
     @property
     def producers_file(self) -> StoredFile:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from protocol.config_def import ConfigType
 from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
+from topics.broker_properties import BrokerProperties, ConfigSynonym
 
 
 class Node(NamedTuple):
@@ -28,10 +29,15 @@ class BrokerConfig(Struct, frozen=True):
     name: str
     value: str | None
     config_type: ConfigType
-    source: ConfigSource = ConfigSource.DEFAULT_CONFIG
-    default: str | None = None
-    documentation: str = ""
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    """Where the value is set, the strongest first; the last one is the default, if there is one."""
+    documentation: str | None = None
     is_sensitive: bool = False
+    is_read_only: bool = True
+
+    @property
+    def source(self) -> ConfigSource:
+        return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT_CONFIG
 
 
 class ClusterView(Protocol):
@@ -47,5 +53,8 @@ class ClusterView(Protocol):
     def endpoint(self, token: ReplyToken) -> Node:
         """The node's address by the listener that received the request."""
 
-    def broker_configs(self) -> Sequence[BrokerConfig]:
+    def broker_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
         """Every key of the broker, with its value."""
+
+    def cluster_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
+        """The dynamic configs of the whole cluster."""

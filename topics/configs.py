@@ -28,6 +28,7 @@ from protocol.config_def import (
 from protocol.java_text import LONG_MAX, trim
 from protocol.names import ConfigSource
 from storage.api import LogSettings
+from topics.broker_properties import BrokerProperties, ConfigSynonym
 
 MAX_VALUE_LENGTH: Final = 32_767
 INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
@@ -111,7 +112,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         ),
         _key(
             "segment.jitter.ms", _T.LONG, 0,
-            "Kept for Kafka's tools; files are rolled without jitter.",
+            "At most this much earlier than segment.ms, at random, a file is closed.",
             "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), validator=Range(0),
         ),
         _key(
@@ -187,7 +188,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         ),
         _key(
             "min.insync.replicas", _T.INT, 1,
-            "Copies that acks=all waits for, at most as many as there are: one.",
+            "Copies that acks=all needs. There is one: with more, acks=all is refused.",
             "min.insync.replicas", validator=Range(1),
         ),
         _key(
@@ -279,6 +280,7 @@ class EffectiveConfig(Struct, frozen=True):
     timestamp_after_max_ms: int
     flush_messages: int
     flush_ms: int | None
+    min_insync_replicas: int
     compression_type: str
     compression_level: int | None
     log: LogSettings
@@ -295,10 +297,18 @@ class ConfigEntry(Struct, frozen=True):
 class TopicConfigs:
     """Reads and resolves topic configs against one broker's properties."""
 
-    def __init__(self, broker_properties: Mapping[str, str]) -> None:
-        self._properties = broker_properties
+    def __init__(self, static: Mapping[str, str]) -> None:
+        """`static`: the keys of the broker's static configuration that are set."""
+        self.use(BrokerProperties(static))
+
+    def use(self, properties: BrokerProperties) -> None:
+        """Resolve against these from now on."""
+        self._properties = properties
+        in_effect = properties.in_effect
         self._defaults = {
-            key.name: self._broker_value(key) for key in KEYS.values() if not key.internal
+            key.name: self._broker_value(key, in_effect)
+            for key in KEYS.values()
+            if not key.internal
         }
 
     def validate(self, overrides: Mapping[str, str]) -> None:
@@ -341,24 +351,19 @@ class TopicConfigs:
                 found.append(ConfigEntry(key, *self._defaults[name]))
         return found
 
-    def broker_synonyms(self, key: TopicConfigKey) -> list[tuple[str, str, ConfigSource]]:
-        """(name, text, source) of the broker's keys behind a topic's, the strongest first.
+    def broker_synonyms(self, key: TopicConfigKey) -> list[ConfigSynonym]:
+        """The broker's keys behind a topic's, the strongest first.
 
         As in Kafka, those before the first synonym are left out, so a value that only
         `log.retention.hours` sets has no synonym at all.
         """
         if not key.synonyms or key.default is None:
             return []
-        found = [
-            (synonym.name, self._properties[synonym.name], ConfigSource.STATIC_BROKER_CONFIG)
-            for synonym in key.synonyms
-            if synonym.name in self._properties
-        ]
+        found = list(self._properties.synonyms([synonym.name for synonym in key.synonyms]))
         coarsest = key.synonyms[-1]  # it has a default; the finer ones have none
-        found.append(
-            (coarsest.name, coarsest.unconverted(key.default), ConfigSource.DEFAULT_CONFIG)
-        )
-        while found and found[0][0] != key.synonyms[0].name:
+        default = coarsest.unconverted(key.default)
+        found.append(ConfigSynonym(coarsest.name, default, ConfigSource.DEFAULT_CONFIG))
+        while found and found[0].name != key.synonyms[0].name:
             found.pop(0)
         return found
 
@@ -372,13 +377,15 @@ class TopicConfigs:
                 values[name] = key.parse(text)
         return values
 
-    def _broker_value(self, key: TopicConfigKey) -> tuple[str, ConfigSource]:
+    def _broker_value(
+        self, key: TopicConfigKey, in_effect: Mapping[str, str]
+    ) -> tuple[str, ConfigSource]:
         for synonym in key.synonyms:
-            if synonym.name in self._properties:
-                text = synonym.converted(self._properties[synonym.name])
+            if synonym.name in in_effect:
+                text = synonym.converted(in_effect[synonym.name])
                 if key.name == "retention.ms" and int(text) < 0:
                     text = "-1"
-                return text, ConfigSource.STATIC_BROKER_CONFIG
+                return text, self._properties.source(synonym.name)
         assert key.default is not None
         return key.default, ConfigSource.DEFAULT_CONFIG
 
@@ -416,11 +423,13 @@ def _effective(values: Mapping[str, ConfigValue]) -> EffectiveConfig:
         timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         flush_messages=number("flush.messages"),
         flush_ms=None if flush_ms == LONG_MAX else flush_ms,
+        min_insync_replicas=number("min.insync.replicas"),
         compression_type=compression_type,
         compression_level=number(level) if level in values else None,
         log=LogSettings(
             segment_bytes=segment_bytes,
             segment_ms=segment_ms,
+            segment_jitter_ms=number("segment.jitter.ms"),
             segment_index_bytes=number("segment.index.bytes"),
             index_interval_bytes=number("index.interval.bytes"),
             retention_ms=number("retention.ms"),

@@ -30,11 +30,13 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.admin_queue import AdminQueue, Steps
+from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch_session_cache import FetchSessionCache
 from topics.group_config_store import GroupConfigStore
+from topics.handlers.alter_broker_configs import BrokerConfigChanges, LoggerLevels
 from topics.handlers.alter_configs import AlterConfigsHandler
 from topics.handlers.create_partitions import answer_create_partitions
 from topics.handlers.create_topics import CreateTopicsHandler
@@ -78,6 +80,8 @@ class DataPlane:
         *,
         cluster: ClusterView,
         group_configs: GroupConfigStore,
+        broker_configs: BrokerConfigStore,
+        loggers: LoggerLevels,
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
         hang_up: Callable[[ReplyToken], None] | None = None,
@@ -91,7 +95,9 @@ class DataPlane:
     ) -> None:
         self.appender = appender
         self._reader = reader
-        snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
+        self._snapshots = snapshots = ProducerSnapshots(
+            producer_snapshot, settings.producer_id_expiration_ms
+        )
         self.registry = TopicRegistry(
             store,
             catalog,
@@ -137,9 +143,17 @@ class DataPlane:
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self.group_configs = group_configs
-        self._configs = DescribeConfigsHandler(self.registry, cluster, group_configs)
-        self._altering = AlterConfigsHandler(self.registry, group_configs, cluster.node_id)
+        self.broker_configs = broker_configs
+        self._serve_configs(loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
+
+    def _serve_configs(self, loggers: LoggerLevels) -> None:
+        groups, broker, cluster = self.group_configs, self.broker_configs, self._cluster
+        self._configs = DescribeConfigsHandler(self.registry, cluster, groups, broker, loggers)
+        changes = BrokerConfigChanges(broker, loggers, cluster.node_id)
+        self._altering = AlterConfigsHandler(self.registry, groups, changes)
+        broker.subscribe(self.registry.use)
+        broker.subscribe(groups.use)
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:
         return {
@@ -218,7 +232,12 @@ class DataPlane:
     def _list_config_resources(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ListConfigResourcesRequest)
         answer = answer_list_config_resources(
-            request, token.api_version, self.registry, self.group_configs, self._cluster.node_id
+            request,
+            token.api_version,
+            self.registry,
+            self.group_configs,
+            self.broker_configs,
+            self._cluster.node_id,
         )
         self._reply(token, answer)
 
@@ -296,6 +315,11 @@ class DataPlane:
         if not self._is_reserving:
             self._is_reserving = True
             self._queue.run(steps, lambda: None)
+
+    def expire_producers_after(self, expiration_ms: int) -> None:
+        """`producer.id.expiration.ms` was changed."""
+        self._snapshots.expiration_ms = expiration_ms
+        self._maintenance.expiration_ms = expiration_ms
 
     @property
     def next_deadline_ms(self) -> int | None:

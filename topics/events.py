@@ -159,6 +159,34 @@ class TopicConfigsChanged(Struct, frozen=True):
     configs: dict[str, str]
 
 
+class BrokerConfigsChanged(Struct, frozen=True):
+    """The broker, or the cluster, has these dynamic configs now; it had others."""
+
+    configs: dict[str, str]
+    per_broker: bool
+    unused: tuple[str, ...]  # stored and shown; without effect
+
+
+class BrokerConfigIgnored(Struct, frozen=True):
+    """A dynamic config of the file that is not valid any more: the static value applies."""
+
+    name: str
+    reason: str
+
+
+class BrokerConfigsLost(Struct, frozen=True):
+    """The file was damaged: the broker has no dynamic configs any more."""
+
+    kept_as: str
+
+
+class ClientMetricsChanged(Struct, frozen=True):
+    """A subscription of client metrics has these configs now; it had others."""
+
+    name: str
+    configs: dict[str, str]
+
+
 TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
 TopicEvent = (
     TopicChange
@@ -172,6 +200,10 @@ TopicEvent = (
     | GroupConfigsChanged
     | GroupConfigsLost
     | GroupConfigCapped
+    | BrokerConfigsChanged
+    | BrokerConfigIgnored
+    | BrokerConfigsLost
+    | ClientMetricsChanged
     | AutoCreationFailed
     | RecordsAppended
     | RecordsFetched

@@ -15,6 +15,7 @@ from protocol.config_def import ConfigException
 from protocol.names import GroupId
 from storage.api import Corrupt
 from topics.admin_queue import Steps
+from topics.broker_properties import BrokerProperties
 from topics.catalog import CatalogFile
 from topics.checked_json import check_document, dump_checked
 from topics.events import (
@@ -86,6 +87,13 @@ class GroupConfigStore:
 
     def assignment_interval_ms(self, group_id: GroupId, /) -> int:
         return self._in_effect.get(group_id, self._broker_values).assignment_interval_ms
+
+    def use(self, properties: BrokerProperties) -> None:
+        """The broker's properties changed: groups have their values in effect by these."""
+        self.rules.use(properties)
+        self._broker_values = self._values({})
+        for group_id in self._configs:
+            self._resolve(group_id)
 
     # Queries
 

@@ -25,6 +25,7 @@ from protocol.config_def import (
 )
 from protocol.java_text import LONG_MAX
 from protocol.names import ConfigSource
+from topics.broker_properties import BrokerProperties, ConfigSynonym
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
@@ -192,8 +193,8 @@ class GroupConfigEntry(Struct, frozen=True):
     """A value as it is shown, and its synonyms, the strongest first: (name, text, source)."""
 
     key: GroupConfigKey
-    text: str
-    synonyms: tuple[tuple[str, str, ConfigSource], ...]
+    text: str | None
+    synonyms: tuple[ConfigSynonym, ...]
 
 
 class CappedConfig(NamedTuple):
@@ -207,8 +208,14 @@ class CappedConfig(NamedTuple):
 class GroupConfigRules:
     """Checks and resolves group configs against one broker's properties."""
 
-    def __init__(self, broker_properties: Mapping[str, str]) -> None:
-        self._properties = broker_properties
+    def __init__(self, static: Mapping[str, str]) -> None:
+        """`static`: the keys of the broker's static configuration that are set."""
+        self.use(BrokerProperties(static))
+
+    def use(self, properties: BrokerProperties) -> None:
+        """Check and resolve against these from now on."""
+        self._levels = properties
+        self._properties = properties.in_effect
 
     def validate(self, configs: Mapping[str, str]) -> None:
         """All configs of one group. Raises ConfigException, with Kafka's message."""
@@ -245,15 +252,15 @@ class GroupConfigRules:
     def entries(self, configs: Mapping[str, str]) -> Iterator[GroupConfigEntry]:
         """Every key with its value."""
         for name, key in GROUP_CONFIG_KEYS.items():
-            synonyms: list[tuple[str, str, ConfigSource]] = []
+            synonyms: list[ConfigSynonym] = []
             if name in configs:
                 text = convert_to_string(key.parse(configs[name]))
-                synonyms.append((name, text, ConfigSource.GROUP_CONFIG))
-            if key.synonym is not None and key.synonym in self._properties:
-                text = self._properties[key.synonym]
-                synonyms.append((key.synonym, text, ConfigSource.STATIC_BROKER_CONFIG))
-            synonyms.append((key.synonym or name, key.default, ConfigSource.DEFAULT_CONFIG))
-            yield GroupConfigEntry(key, synonyms[0][1], tuple(synonyms))
+                synonyms.append(ConfigSynonym(name, text, ConfigSource.GROUP_CONFIG))
+            if key.synonym is not None:
+                synonyms += self._levels.synonyms((key.synonym,))
+            source = ConfigSource.DEFAULT_CONFIG
+            synonyms.append(ConfigSynonym(key.synonym or name, key.default, source))
+            yield GroupConfigEntry(key, synonyms[0].text, tuple(synonyms))
 
     def _check_limits(self, key: GroupConfigKey, value: ConfigValue) -> None:
         assert isinstance(value, int)

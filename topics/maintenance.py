@@ -54,7 +54,7 @@ class TopicMaintenance:
         """`appender` works on logs and producers, `snapshot_writer` writes the snapshot."""
         self._registry = registry
         self._snapshots = snapshots
-        self._expiration_ms = settings.producer_id_expiration_ms
+        self.expiration_ms = settings.producer_id_expiration_ms
         self._observe = observe
         self._appender = appender
         self._snapshot_writer = snapshot_writer
@@ -170,7 +170,7 @@ class TopicMaintenance:
         def expire() -> list[TopicEvent | None]:
             for partition in partitions:
                 if partition.producers is not None:
-                    partition.producers.expire(now.wall_ms, self._expiration_ms)
+                    partition.producers.expire(now.wall_ms, self.expiration_ms)
             return []
 
         self._in_appender(expire, self._report)

@@ -90,7 +90,7 @@ class ProducerSnapshots:
 
     def __init__(self, file: ProducerFile | None, producer_id_expiration_ms: int) -> None:
         self._file = file
-        self._expiration_ms = producer_id_expiration_ms
+        self.expiration_ms = producer_id_expiration_ms
         content = None if file is None else file.load()
         found = _read(content or b"")
         self._saved = found.states  # of partitions not restored since the start
@@ -164,7 +164,7 @@ class ProducerSnapshots:
 
     def install(self, partition: Partition, producers: ProducerStates, now_ms: int) -> None:
         """Hand the producer states to the partition; the entry is not needed here any more."""
-        producers.expire(now_ms, self._expiration_ms)
+        producers.expire(now_ms, self.expiration_ms)
         partition.producers = producers
         if partition.log is not None:
             self._saved.pop(_key(partition.log), None)

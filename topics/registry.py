@@ -27,6 +27,7 @@ from protocol.names import (
 from seams.topic_names import collision_key, is_internal
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
+from topics.broker_properties import BrokerProperties
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
 from topics.catalog_recovery import CatalogRecovery, RecoveryPlan
 from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
@@ -264,10 +265,26 @@ class TopicRegistry:
         yield from self._save(self._catalog(entries))
         self._entries = entries
         topic.configs, topic.effective = configs, effective
+        self._use_log_settings(topic)
+        self._observe(TopicConfigsChanged(topic.name, dict(configs)))
+
+    def use(self, properties: BrokerProperties) -> None:
+        """The broker's properties changed: the values in effect follow at once."""
+        self.configs.use(properties)
+        resolved: dict[frozenset[tuple[str, str]], EffectiveConfig] = {}  # most topics have none
+        for topic in self._by_name.values():
+            own = frozenset(topic.configs.items())
+            if own not in resolved:
+                resolved[own] = self.configs.effective(topic.configs)
+            topic.effective = resolved[own]
+            self._use_log_settings(topic)
+
+    def _use_log_settings(self, topic: Topic) -> None:
+        if topic.name == OFFSETS_TOPIC:
+            return  # those of the coordinator, which attaches these logs
         for partition in topic.partitions:
             if partition.log is not None:
-                partition.log.settings = effective.log
-        self._observe(TopicConfigsChanged(topic.name, dict(configs)))
+                partition.log.settings = topic.effective.log
 
     def delete(self, *topics: Topic, client_id: str = "", client_host: str = "") -> Steps[None]:
         """Remove topics and their records. Raises OSError; then nothing is removed."""

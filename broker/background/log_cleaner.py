@@ -119,6 +119,7 @@ class LogCleaner:
         self._producers = producers
         self._marks = marks
         self._task: asyncio.Task[None] | None = None
+        self._awake = asyncio.Event()
         self._current: TopicPartition | None = None
         self._pass: asyncio.Task[dict[str, object]] | None = None
         self._deletions: list[
@@ -151,6 +152,11 @@ class LogCleaner:
         if self._latest is not None and self._latest.is_open:
             await self._in_thread(self._sweep, self._latest)
 
+    def use(self, settings: CleanerSettings) -> None:
+        """From the next pass on; a shorter `log.cleaner.backoff.ms` ends the present pause."""
+        self._settings = settings
+        self._awake.set()
+
     def topic_deleted(self, name: str) -> None:
         """Cancel its pass, if one of its logs is being cleaned."""
         if self._current is not None and self._current.topic == name and self._pass is not None:
@@ -164,7 +170,9 @@ class LogCleaner:
                 self._observe(PartFailed("log cleaner", error))
                 was_busy = False
             if not was_busy:
-                await asyncio.sleep(self._pause_s())
+                self._awake.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._awake.wait(), self._pause_s())
 
     def _pause_s(self) -> float:
         due = [due_ms for due_ms, _, _ in self._deletions]

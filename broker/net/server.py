@@ -68,7 +68,7 @@ class Server:
         self.produce_max_bytes = limits.socket_request_max_bytes
         self.request_max_bytes = limits.request_max_bytes
         self.quotas = Quotas(limits)
-        self.connections_allowed: Callable[[], int] = lambda: limits.max_connections
+        self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
         self.on_turn: Callable[[], None] = _noop
         self.stalls = LoopStalls()
         self.latest_route: Route | None = None  # of the newest request: what a long turn did
@@ -88,6 +88,15 @@ class Server:
                         backlog=self._limits.socket_listen_backlog_size,
                     )
                 )
+
+    def set_limits(self, limits: ServerLimits) -> None:
+        """Connections that are served stay; of the others as many are served as there is room for.
+
+        `max.connections*` can be changed while the broker runs; the other limits are those of the
+        start.
+        """
+        self._limits = limits
+        self._give_slots()
 
     def use(self, dispatcher: Dispatcher) -> None:
         """From now on requests have a handler, and idle connections are closed."""

@@ -12,6 +12,7 @@ from broker.observe.log_lines import (
     LogFields,
     LogLine,
     coordinator_of,
+    first_names,
     log_lines_for,
     offsets_partition,
 )
@@ -112,6 +113,34 @@ def _(event: topics.GroupConfigCapped) -> Iterable[LogLine]:
     fields: LogFields = {"group_id": event.group_id, "name": event.name, "value": event.value}
     message = "A config of a group is outside of the broker's limits; the limit counts"
     yield LogLine("warning", message, {**fields, "in_effect": event.in_effect})
+
+
+@log_lines_for(NODE_LINES, topics.BrokerConfigsChanged)
+def _(event: topics.BrokerConfigsChanged) -> Iterable[LogLine]:
+    served = {name: text for name, text in event.configs.items() if name not in event.unused}
+    fields: LogFields = {"of": "broker" if event.per_broker else "cluster"}
+    yield LogLine("info", "Changed dynamic configs", {**fields, "configs": _configs(served)})
+    if event.unused:  # without their values: one that is not known may be a secret
+        message = "Dynamic configs accepted, but Rollcall has no use for them"
+        yield LogLine("warning", message, {**fields, "configs": first_names(event.unused)})
+
+
+@log_lines_for(NODE_LINES, topics.BrokerConfigIgnored)
+def _(event: topics.BrokerConfigIgnored) -> Iterable[LogLine]:
+    message = "Ignored a dynamic config that is not valid any more; the static one applies"
+    yield LogLine("warning", message, {"name": event.name, "reason": event.reason})
+
+
+@log_lines_for(NODE_LINES, topics.BrokerConfigsLost)
+def _(event: topics.BrokerConfigsLost) -> Iterable[LogLine]:
+    message = "Dropped the damaged dynamic configs of the broker: they must be set again"
+    yield LogLine("warning", message, {"kept_as": event.kept_as})
+
+
+@log_lines_for(NODE_LINES, topics.ClientMetricsChanged)
+def _(event: topics.ClientMetricsChanged) -> Iterable[LogLine]:
+    fields: LogFields = {"subscription": event.name, "configs": _configs(event.configs)}
+    yield LogLine("info", "Changed a subscription of client metrics", fields)
 
 
 @log_lines_for(NODE_LINES, topics.AutoCreationFailed)

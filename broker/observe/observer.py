@@ -7,7 +7,7 @@ each; stdout is left for the ready line.
 
 import logging
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from typing import Final, TextIO
 
@@ -18,6 +18,7 @@ from broker.observe.consumer_lines import CONSUMER_LINES
 from broker.observe.counters import Counters
 from broker.observe.group_lines import GROUP_LINES
 from broker.observe.log_lines import LineTable
+from broker.observe.logger_levels import LogLevels
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
 from coordinator.classic.events import NoMemberRejoined
@@ -28,13 +29,20 @@ from protocol.printable import printable
 FIELD_CHARS_MAX: Final = 500
 """Of one field in a line: twice the longest topic name, and more than any id that people choose."""
 
-LOG_LINES: Final[LineTable] = {
-    **GROUP_LINES,
-    **CONSUMER_LINES,
-    **NODE_LINES,
-    **CLEANER_LINES,
-    **STORAGE_LINES,
+LOGGERS: Final[Mapping[str, LineTable]] = {
+    "rollcall.groups": GROUP_LINES,
+    "rollcall.consumer-groups": CONSUMER_LINES,
+    "rollcall.node": NODE_LINES,
+    "rollcall.log-cleaner": CLEANER_LINES,
+    "rollcall.storage": STORAGE_LINES,
 }
+"""The names for kafka-configs --entity-type broker-loggers."""
+
+LOG_LINES: Final[LineTable] = {
+    event_type: lines_of for table in LOGGERS.values() for event_type, lines_of in table.items()
+}
+
+_LOGGER_OF: Final = {event_type: name for name, table in LOGGERS.items() for event_type in table}
 
 
 _Repeated = NoMemberRejoined | TargetAssignmentRefused | ConsumerMemberFenced
@@ -50,7 +58,11 @@ def _repeat_key(event: _Repeated) -> Hashable:
 class Observer:
     """Called with every event of every part. Never raises: a lost log line is no failure."""
 
-    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+    def __init__(
+        self, log: structlog.typing.FilteringBoundLogger, root_level: str = "debug"
+    ) -> None:
+        """`root_level`: the least level that is written, until it is changed."""
+        self.levels = LogLevels(LOGGERS, root_level)
         self._log = log
         self._write = {
             level: getattr(log, level) for level in ("debug", "info", "warning", "error")
@@ -71,6 +83,8 @@ class Observer:
                 return
         try:
             for level, message, fields in lines_of(event):
+                if not self.levels.writes(_LOGGER_OF[type(event)], level):
+                    continue
                 plain = {
                     key: value.value if isinstance(value, StrEnum) else value
                     for key, value in fields.items()
@@ -149,4 +163,4 @@ _LEVELS: Final = {
 
 
 def log_to_stderr(style: str, level: str) -> Observer:
-    return Observer(open_log(style, level, sys.stderr))
+    return Observer(open_log(style, "debug", sys.stderr), level)

@@ -52,6 +52,14 @@ class CoordinatorLogs:
         self.fresh: set[int] = set()
         """Created with the topic since the start: their first epoch is the first election's."""
 
+    def use(self, settings: LogSettings) -> None:
+        """These settings for all partitions, from now on."""
+        self._settings = settings
+        for key in self._store.partitions():
+            log = self._store.partition_log(key)
+            if log is not None and key.topic == OFFSETS_TOPIC:
+                log.settings = settings
+
     def elect(self, partition: int) -> int:
         """Begin a leader epoch; which one. Raises OSError or Corrupt."""
         key = TopicPartition(self.topic, partition)

@@ -229,7 +229,7 @@ class PartitionLog:
         segment.first_seen_ms(now_ms)
         if segment.size and (
             not self._has_room_for(segment, size, last_offset)
-            or retention.is_old(segment, timestamp_ms, now_ms, self.settings.segment_ms)
+            or retention.is_old(segment, timestamp_ms, now_ms, self.settings)
         ):
             segment = self.roll()
             segment.first_seen_ms(now_ms)
@@ -273,7 +273,7 @@ class PartitionLog:
         """Seal the active segment if its first record is older than segment.ms; True if it did."""
         if not self._segments or not self._segments[-1].size:
             return False
-        if retention.is_old(self._segments[-1], now_ms, now_ms, self.settings.segment_ms):
+        if retention.is_old(self._segments[-1], now_ms, now_ms, self.settings):
             self.roll()
             return True
         return False

@@ -6,6 +6,7 @@ segment.ms from the moment this process first appended to the segment, as in Kaf
 Kafka's counterparts: UnifiedLog.deleteOldSegments, LogSegment.shouldRoll.
 """
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -31,7 +32,7 @@ class RetainedLog(Protocol):
     def remove_oldest(self, should_go: Callable[[Segment], bool]) -> int: ...
 
 
-def is_old(segment: Segment, record_ms: int, now_ms: int, segment_ms: int) -> bool:
+def is_old(segment: Segment, record_ms: int, now_ms: int, settings: LogSettings) -> bool:
     """Whether its age exceeds segment.ms, so that the next batch begins another segment.
 
     `record_ms`: the newest batch's timestamp, or the clock where nothing is appended.
@@ -40,9 +41,22 @@ def is_old(segment: Segment, record_ms: int, now_ms: int, segment_ms: int) -> bo
         first_ms = segment.first_timestamp()
     except Corrupt:
         return True  # readers get the error; new batches must not follow the damage
+    limit_ms = settings.segment_ms
+    if settings.segment_jitter_ms:
+        limit_ms -= roll_jitter_ms(segment, settings)
     if first_ms < 0:
-        return now_ms - segment.first_seen_ms(now_ms) > segment_ms
-    return (record_ms if record_ms >= 0 else now_ms) - first_ms > segment_ms
+        return now_ms - segment.first_seen_ms(now_ms) > limit_ms
+    return (record_ms if record_ms >= 0 else now_ms) - first_ms > limit_ms
+
+
+def roll_jitter_ms(segment: Segment, settings: LogSettings) -> int:
+    """How much earlier than segment.ms a segment is rolled, so that not all roll at once.
+
+    A random number in Kafka; here it follows from the segment's name, and is the same after a
+    restart.
+    """
+    most_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+    return zlib.crc32(segment.path.encode()) % most_ms if most_ms > 0 else 0
 
 
 def is_overfull(log: RetainedLog, now_ms: int) -> bool:

@@ -2,8 +2,10 @@
 
 from broker.cluster_view import ClusterOfOne
 from config.sources import command_line_setting, load_config
+from config.storage_settings import topic_settings
 from protocol.config_def import ConfigType
 from protocol.names import ConfigSource
+from topics.broker_properties import BrokerProperties
 from topics.cluster import BrokerConfig
 
 STATIC, DEFAULT = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
@@ -13,11 +15,15 @@ def described(*pairs: str, environment: dict[str, str] | None = None) -> dict[st
     config = load_config(
         command_line=[command_line_setting(pair) for pair in pairs], environment=environment
     )
-    return {entry.name: entry for entry in ClusterOfOne(config, "cluster").broker_configs()}
+    properties = BrokerProperties(topic_settings(config).broker_properties)
+    entries = ClusterOfOne(config, "cluster").broker_configs(properties)
+    return {entry.name: entry for entry in entries}
 
 
 def shown(config: BrokerConfig) -> tuple[str | None, ConfigSource, str | None]:
-    return config.value, config.source, config.default
+    last = config.synonyms[-1] if config.synonyms else None
+    default = last.text if last is not None and last.source is DEFAULT else None
+    return config.value, config.source, default
 
 
 def test_what_is_configured_is_static_also_where_it_is_the_default() -> None:
@@ -30,7 +36,7 @@ def test_what_is_configured_is_static_also_where_it_is_the_default() -> None:
 def test_what_a_finer_name_of_a_stronger_source_overrides_is_static_too() -> None:
     # As a Kafka shows both of one file.
     configs = described("log.retention.ms=7", environment={"KAFKA_LOG_RETENTION_HOURS": "10"})
-    assert shown(configs["log.retention.ms"]) == ("7", STATIC, None)
+    assert shown(configs["log.retention.ms"]) == ("7", STATIC, "168")
     assert shown(configs["log.retention.hours"]) == ("10", STATIC, "168")
 
 

@@ -38,6 +38,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "delayed": {**_EVERYWHERE, "group.initial.rebalance.delay.ms": "700"},
     "small groups": {**_EVERYWHERE, "group.max.size": "2"},
     "forgetful": {**_EVERYWHERE, "offsets.retention.check.interval.ms": "200"},
+    "broker configs": _EVERYWHERE,
     "creative": {**_EVERYWHERE, "auto.create.topics.enable": "true"},
     "consumers": _CONSUMERS,
     "consumers assigned later": {**_CONSUMERS, "group.consumer.assignment.interval.ms": "1000"},

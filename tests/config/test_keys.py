@@ -366,7 +366,6 @@ def test_kafkas_list_is_complete_enough_to_judge_by() -> None:
         ("min.insync.replicas", "2"),
         ("default.replication.factor", "3"),
         ("offsets.topic.replication.factor", "3"),
-        ("log.flush.interval.ms", "1000"),
         ("remote.log.storage.system.enable", "true"),
     ],
 )

@@ -4,13 +4,16 @@
 No event loop, no sockets, no sleeping.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
 from msgspec import Struct
 
+from config.dynamic_rules import DynamicRules
+from config.keys import Config
 from protocol.codec import decode_response, encode_response
+from protocol.config_def import ConfigType
 from protocol.messages import Request, Response
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -41,6 +44,8 @@ from storage.api import TopicPartition
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
 from topics.admin_queue import Steps, run_now
+from topics.broker_config_store import BrokerConfigStore
+from topics.broker_properties import BrokerProperties
 from topics.cluster import BrokerConfig, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
@@ -69,8 +74,26 @@ class Cluster:
         inside = token.client_host == "/10.0.0.1"
         return Node(1, "inside" if inside else "outside", 9093 if inside else 9092)
 
-    def broker_configs(self) -> Sequence[BrokerConfig]:
+    def broker_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
         return self.configs
+
+    def cluster_configs(self, properties: BrokerProperties) -> Sequence[BrokerConfig]:
+        return [
+            BrokerConfig(name, text, ConfigType.STRING) for name, text in properties.cluster.items()
+        ]
+
+
+class Loggers:
+    """Two loggers of a process."""
+
+    def __init__(self) -> None:
+        self._levels = {"root": "INFO", "a.part": "INFO"}
+
+    def levels(self) -> Mapping[str, str]:
+        return self._levels
+
+    def set_level(self, logger: str, level: str | None) -> None:
+        self._levels[logger] = level or self._levels["root"]
 
 
 class Waiting(Struct, eq=False):
@@ -85,12 +108,15 @@ class Plane:
 
     def __init__(self, settings: TopicSettings | None = None, **executors: IoExecutor) -> None:
         """`executors` are the data plane's, by its names; inline where none is given."""
+        self.config = Config()  # what the broker's dynamic configs stand above
         self.executors = executors
         self.settings = settings or TopicSettings()
         self.store = MemoryStore()
         self.catalog = MemoryFile()
         self.producer_snapshot = MemoryFile()
         self.group_configs_file = MemoryFile()
+        self.broker_configs_file = MemoryFile()
+        self.loggers = Loggers()
         self.cluster = Cluster()
         self.events: list[TopicEvent] = []
         self.answers: dict[ReplyToken, Response | None] = {}
@@ -107,12 +133,21 @@ class Plane:
             self.events.append,
             repair=self.repair,
         )
+        self.broker_configs = BrokerConfigStore(
+            self.broker_configs_file,
+            DynamicRules(self.config),
+            self.settings.broker_properties,
+            self.events.append,
+            repair=self.repair,
+        )
         return DataPlane(
             self.store,
             self.catalog,
             self.settings,
             cluster=self.cluster,
             group_configs=self.group_configs,
+            broker_configs=self.broker_configs,
+            loggers=self.loggers,
             reply=self._reply,
             observe=self.events.append,
             hang_up=self.closed_connections.append,

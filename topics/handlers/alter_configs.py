@@ -1,16 +1,16 @@
-"""AlterConfigs and IncrementalAlterConfigs: change the configs of topics and groups.
+"""AlterConfigs and IncrementalAlterConfigs: change the configs of topics, groups and the broker.
 
 Each resource of a request is changed, or refused, by itself. Both requests become edits of the
-configs that a resource has now. The configs of the broker cannot be changed while it runs.
+configs that a resource has now. Those of the broker, its loggers and client metrics are in
+`alter_broker_configs.py`.
 Kafka's counterpart: `ConfigAdminManager` and `ConfigurationControlManager`.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from protocol import java_text
 from protocol.config_def import ConfigException, ConfigType
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -27,11 +27,19 @@ from protocol.names import ErrorCode, TopicName
 from seams.topic_names import name_fault
 from topics.admin_queue import Steps
 from topics.api_error import ApiError, disk_error, internal_topic_error
+from topics.config_edits import (
+    ConfigChange,
+    ConfigEdit,
+    edited_list,
+    invalid_config,
+    invalid_request,
+)
 from topics.config_resources import ConfigOperation, ConfigResourceType
 from topics.configs import KEYS as TOPIC_KEYS
 from topics.configs import TopicConfigKey
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GROUP_CONFIG_KEYS, GroupConfigKey
+from topics.handlers.alter_broker_configs import BrokerConfigChanges
 from topics.registry import TopicRegistry
 
 _DONE: Final = ApiError(ErrorCode.NONE)
@@ -39,36 +47,18 @@ _OPERATIONS: Final = frozenset(ConfigOperation)
 _Key = TopicConfigKey | GroupConfigKey
 
 
-class ConfigEdit(NamedTuple):
-    """One operation on one config. `operation` may be none that exists."""
-
-    name: str
-    operation: int
-    value: str | None
-
-
-class ConfigChange(NamedTuple):
-    """What is asked for one resource. `replaces`: configs that are not named are removed."""
-
-    resource_type: int
-    resource_name: str
-    edits: Sequence[ConfigEdit]
-    replaces: bool
-
-    @property
-    def resource(self) -> tuple[int, str]:
-        return self.resource_type, self.resource_name
-
-
 class AlterConfigsHandler:
     """Answers both requests. An answer is an operation of the admin queue."""
 
     def __init__(
-        self, registry: TopicRegistry, group_configs: GroupConfigStore, node_id: int
+        self,
+        registry: TopicRegistry,
+        group_configs: GroupConfigStore,
+        others: BrokerConfigChanges,
     ) -> None:
         self._registry = registry
         self._groups = group_configs
-        self._node_id = node_id
+        self._others = others
 
     def answer(self, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:
         changes = [_replacement(resource) for resource in request.resources]
@@ -89,7 +79,7 @@ class AlterConfigsHandler:
         responses = []
         for change in changes:
             error = (
-                _invalid("Each resource must appear at most once.")
+                invalid_request("Each resource must appear at most once.")
                 if times[change.resource] > 1
                 else _fault(change)
             )
@@ -105,18 +95,18 @@ class AlterConfigsHandler:
             case ConfigResourceType.GROUP:
                 return (yield from self._group(change, validate_only=validate_only))
             case ConfigResourceType.BROKER:
-                return self._broker(change)
+                return (yield from self._others.broker(change, validate_only=validate_only))
             case ConfigResourceType.BROKER_LOGGER if not change.replaces:
-                return self._logger(change)
+                return self._others.logger(change, validate_only=validate_only)
             case ConfigResourceType.CLIENT_METRICS:
-                return _client_metrics(change)
+                return (yield from self._others.client_metrics(change, validate_only=validate_only))
             case unknown:
-                return _invalid(f"Unknown resource type {unknown}")
+                return invalid_request(f"Unknown resource type {unknown}")
 
     def _topic(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
         name = TopicName(change.resource_name)
         if not name:
-            return _invalid("Default topic resources are not allowed.")
+            return invalid_request("Default topic resources are not allowed.")
         fault = name_fault(name)
         if fault is not None:
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
@@ -141,7 +131,7 @@ class AlterConfigsHandler:
     def _group(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
         group_id = change.resource_name
         if not group_id:
-            return _invalid("Default group resources are not allowed.")
+            return invalid_request("Default group resources are not allowed.")
         return (
             yield from _apply(
                 change,
@@ -152,36 +142,6 @@ class AlterConfigsHandler:
                 validate_only=validate_only,
             )
         )
-
-    def _broker(self, change: ConfigChange) -> ApiError:
-        """Kafka differs: it can change some configs of a running broker."""
-        if change.resource_name:  # without a name: the cluster-wide dynamic configs
-            other = self._other_node(change, "Unexpected broker id, expected {}, but received {}")
-            if other is not None:
-                return other
-        return _static(change) or _DONE
-
-    def _logger(self, change: ConfigChange) -> ApiError:
-        other = self._other_node(change, "Unexpected node id. Expected {}, but received {}")
-        if other is not None:
-            return other
-        for edit in change.edits:
-            if edit.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
-                operation = ConfigOperation(edit.operation).name
-                return _invalid(
-                    f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-                )
-            return _invalid_config(f"Logger {edit.name} does not exist!")
-        return _DONE
-
-    def _other_node(self, change: ConfigChange, text: str) -> ApiError | None:
-        name = change.resource_name
-        node_id = java_text.parse_integer(name, java_text.INT_MIN, java_text.INT_MAX)
-        if node_id is None or name != java_text.trim(name):  # as Integer.parseInt
-            return _invalid(f"Node id must be an integer, but it is: {name}")
-        if node_id != self._node_id:
-            return _invalid(text.format(self._node_id, name))
-        return None
 
 
 def _increment(resource: IncrementalAlterConfigsResource) -> ConfigChange:
@@ -198,14 +158,14 @@ def _fault(change: ConfigChange) -> ApiError | None:
     """What is wrong with a change of any resource."""
     names = [edit.name for edit in change.edits]
     if len(set(names)) < len(names):
-        return _invalid("Error due to duplicate config keys")
+        return invalid_request("Error due to duplicate config keys")
     nulls = [
         edit.name
         for edit in change.edits
         if edit.value is None and edit.operation != ConfigOperation.DELETE
     ]
     if nulls:
-        return _invalid(f"Null value not supported for : {', '.join(nulls)}")
+        return invalid_request(f"Null value not supported for : {', '.join(nulls)}")
     return None
 
 
@@ -227,7 +187,7 @@ def _apply(
             _edit(configs, edit, keys.get(edit.name))
         validate(configs)
     except ConfigException as refused:
-        return _invalid_config(str(refused))
+        return invalid_config(str(refused))
     if validate_only:
         return _DONE
     try:
@@ -253,42 +213,4 @@ def _edit(configs: dict[str, str], edit: ConfigEdit, key: _Key | None) -> None:
         )
     # Where there is none: Kafka's default, not the broker's, as Kafka's controller takes it.
     present = configs.get(edit.name, key.default or "")
-    words = _split(present) if present else []
-    given = _split(edit.value)
-    if operation is ConfigOperation.APPEND:
-        words += [word for word in given if word not in words]
-    else:
-        words = [word for word in words if word not in given]
-    configs[edit.name] = ",".join(words)
-
-
-def _split(text: str) -> list[str]:
-    """As Java's `split(",")`: words as they are, without the empty ones at the end."""
-    words = text.split(",")
-    while len(words) > 1 and not words[-1]:
-        words.pop()
-    return words
-
-
-def _static(change: ConfigChange) -> ApiError | None:
-    """Nothing was set dynamically, so deleting changes nothing."""
-    names = [e.name for e in change.edits if e.operation != ConfigOperation.DELETE]
-    if not names:
-        return None
-    return _invalid(f"Cannot update these configs dynamically: [{', '.join(names)}]")
-
-
-def _client_metrics(change: ConfigChange) -> ApiError:
-    if not change.resource_name:
-        return _invalid("Subscription name can't be empty")
-    if all(edit.operation == ConfigOperation.DELETE for edit in change.edits):
-        return _DONE
-    return _invalid("Client metrics subscriptions are not served.")
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_REQUEST, message)
-
-
-def _invalid_config(message: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_CONFIG, message)
+    configs[edit.name] = edited_list(present, operation, edit.value)

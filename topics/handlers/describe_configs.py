@@ -1,8 +1,8 @@
 """DescribeConfigs: the configs in effect for topics and the broker, with their sources.
 
 The configs of a topic or a group are resolved from its own and the broker's (`configs.py`,
-`group_configs.py`); the broker's come from `ClusterView`. Loggers, client metrics and the broker's
-dynamic configs have none: they cannot be set.
+`group_configs.py`); the broker's come from `ClusterView`, those that were changed while it ran and
+the subscriptions of client metrics from `BrokerConfigStore`, levels from `LoggerLevels`.
 Kafka's counterpart: `ConfigHelper`.
 """
 
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, assert_never
 
 from protocol import java_text
 from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerBudget
+from protocol.config_def import ConfigType
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -23,11 +24,14 @@ from protocol.messages.describe_configs import (
 from protocol.names import ConfigSource, ErrorCode, TopicName
 from seams.topic_names import name_fault
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
+from topics.broker_config_store import BrokerConfigStore
+from topics.client_metrics import SubscriptionEntry, subscription_entries
 from topics.cluster import BrokerConfig, ClusterView
 from topics.config_resources import ConfigResourceType
 from topics.configs import ConfigEntry, displayed_value
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GroupConfigEntry
+from topics.handlers.alter_broker_configs import LoggerLevels
 from topics.registry import Topic, TopicRegistry
 
 _RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
@@ -53,11 +57,18 @@ class DescribeConfigsHandler:
     """Answers DescribeConfigs."""
 
     def __init__(
-        self, registry: TopicRegistry, cluster: ClusterView, group_configs: GroupConfigStore
+        self,
+        registry: TopicRegistry,
+        cluster: ClusterView,
+        group_configs: GroupConfigStore,
+        broker_configs: BrokerConfigStore,
+        loggers: LoggerLevels,
     ) -> None:
         self._registry = registry
         self._cluster = cluster
         self._group_configs = group_configs
+        self._broker_configs = broker_configs
+        self._loggers = loggers
 
     def answer(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         if any(r.resource_type not in _RESOURCE_TYPES for r in request.resources):
@@ -79,7 +90,7 @@ class DescribeConfigsHandler:
         if isinstance(entries, ApiError):
             return _refused(resource, entries)
         wanted = frozenset(resource.configuration_keys or ())
-        key = (resource.resource_type, self._own_configs(resource), wanted)
+        key = (self._described_as(resource), wanted)
         known = described.configs.get(key)
         if known is None:
             known = described.configs[key] = _shown(entries, wanted, request)
@@ -92,14 +103,15 @@ class DescribeConfigsHandler:
             configs=configs,
         )
 
-    def _own_configs(self, resource: DescribeConfigsResource) -> frozenset[tuple[str, str]]:
-        """The resource's own configs; those that have the same ones have the same description."""
-        if resource.resource_type == ConfigResourceType.GROUP:
-            return frozenset(self._group_configs.configs(resource.resource_name).items())
-        topic = None
-        if resource.resource_type == ConfigResourceType.TOPIC:
-            topic = self._registry.by_name(TopicName(resource.resource_name))
-        return frozenset(topic.configs.items() if topic is not None else ())
+    def _described_as(self, resource: DescribeConfigsResource) -> Hashable:
+        """Resources for which this is the same have the same description."""
+        resource_type, name = resource.resource_type, resource.resource_name
+        if resource_type == ConfigResourceType.GROUP:
+            return resource_type, frozenset(self._group_configs.configs(name).items())
+        if resource_type == ConfigResourceType.TOPIC:
+            topic = self._registry.by_name(TopicName(name))
+            return resource_type, frozenset(topic.configs.items() if topic is not None else ())
+        return resource_type, name
 
     def _entries(self, resource_type: ConfigResourceType, name: str) -> Entries | ApiError:
         match resource_type:
@@ -108,10 +120,9 @@ class DescribeConfigsHandler:
             case ConfigResourceType.BROKER:
                 return self._broker(name)
             case ConfigResourceType.BROKER_LOGGER:
-                return self._loggers(name)
+                return self._logger_levels(name)
             case ConfigResourceType.CLIENT_METRICS:
-                missing = "Client metrics subscription name must not be empty"
-                return () if name else _invalid(missing)
+                return self._client_metrics(name)
             case ConfigResourceType.GROUP:
                 return self._group(name)
             case _:
@@ -132,8 +143,8 @@ class DescribeConfigsHandler:
     def _topic_entry(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
         value = displayed_value(entry)
         synonyms = [
-            DescribeConfigsSynonym(name, text, source)
-            for name, text, source in self._registry.configs.broker_synonyms(entry.key)
+            DescribeConfigsSynonym(*synonym)
+            for synonym in self._registry.configs.broker_synonyms(entry.key)
         ]
         if entry.source is ConfigSource.TOPIC_CONFIG:
             synonyms.insert(0, DescribeConfigsSynonym(entry.key.name, value, entry.source))
@@ -157,15 +168,23 @@ class DescribeConfigsHandler:
         )
 
     def _broker(self, name: str) -> Entries | ApiError:
+        properties = self._broker_configs.properties
         if not name:
-            return ()  # the cluster-wide dynamic configs: there are none
+            return map(_broker_entry, self._cluster.cluster_configs(properties))
         fault = self._node_fault(name, " or empty string,")
-        return fault or map(_broker_entry, self._cluster.broker_configs())
+        return fault or map(_broker_entry, self._cluster.broker_configs(properties))
 
-    def _loggers(self, name: str) -> Entries | ApiError:
+    def _logger_levels(self, name: str) -> Entries | ApiError:
         if not name:
             return _invalid("Broker id must not be empty")
-        return self._node_fault(name, "") or ()
+        fault = self._node_fault(name, "")
+        return fault or [_logger_entry(*level) for level in self._loggers.levels().items()]
+
+    def _client_metrics(self, name: str) -> Entries | ApiError:
+        if not name:
+            return _invalid("Client metrics subscription name must not be empty")
+        configs = self._broker_configs.subscription(name)
+        return map(_subscription_entry, subscription_entries(configs))
 
     def _node_fault(self, name: str, otherwise: str) -> ApiError | None:
         node_id = java_text.parse_integer(name, java_text.INT_MIN, java_text.INT_MAX)
@@ -189,22 +208,40 @@ def _group_entry(entry: GroupConfigEntry) -> DescribeConfigsResourceResult:
 
 
 def _broker_entry(config: BrokerConfig) -> DescribeConfigsResourceResult:
-    synonyms = []
-    if config.source is not ConfigSource.DEFAULT_CONFIG:
-        synonyms.append(DescribeConfigsSynonym(config.name, config.value, config.source))
-    if config.default is not None:
-        synonyms.append(
-            DescribeConfigsSynonym(config.name, config.default, ConfigSource.DEFAULT_CONFIG)
-        )
     return DescribeConfigsResourceResult(
         config.name,
         None if config.is_sensitive else config.value,
-        read_only=True,  # nothing can be changed while the daemon runs
+        read_only=config.is_read_only,
         config_source=config.source,
         is_sensitive=config.is_sensitive,
-        synonyms=[] if config.is_sensitive else synonyms,
+        synonyms=[
+            DescribeConfigsSynonym(name, None if config.is_sensitive else text, source)
+            for name, text, source in config.synonyms
+        ],
         config_type=config.config_type,
         documentation=config.documentation,
+    )
+
+
+def _logger_entry(name: str, level: str) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name,
+        level,
+        config_source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+        config_type=ConfigType.UNKNOWN,
+        documentation="",  # shown, asked for or not, as by Kafka
+    )
+
+
+def _subscription_entry(entry: SubscriptionEntry) -> DescribeConfigsResourceResult:
+    source = entry.synonyms[0].source if entry.synonyms else ConfigSource.DEFAULT_CONFIG
+    return DescribeConfigsResourceResult(
+        entry.key.name,
+        entry.text,
+        config_source=source,
+        synonyms=[DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms],
+        config_type=entry.key.type,
+        documentation=None,
     )
 
 
@@ -214,7 +251,7 @@ def _shown(entries: Entries, wanted: AbstractSet[str], request: DescribeConfigsR
     for entry in configs:
         if not request.include_synonyms:
             entry.synonyms = ()
-        if not request.include_documentation:
+        if not request.include_documentation and entry.documentation:
             entry.documentation = None
         size += _ENTRY_BYTES + sum(map(len, (entry.name, entry.value or "")))
         size += len(entry.documentation or "")

@@ -382,36 +382,6 @@ def test_internal_topics_follow_the_brokers_keys(plane: Plane, name: str) -> Non
     assert message == f"Topic '{name}' is internal and cannot be given configs."
 
 
-# The broker
-
-
-def test_the_brokers_configs_cannot_be_changed_while_it_runs(plane: Plane) -> None:
-    for name in ("1", ""):
-        assert alter(plane, BROKER, name, ("log.cleaner.threads", SET, "2")) == (
-            ErrorCode.INVALID_REQUEST,
-            "Cannot update these configs dynamically: [log.cleaner.threads]",
-        )
-        assert alter(plane, BROKER, name, ("log.cleaner.threads", DELETE, None)) == DONE
-    assert alter(plane, BROKER, "2") == (
-        ErrorCode.INVALID_REQUEST,
-        "Unexpected broker id, expected 1, but received 2",
-    )
-    assert replace_all(plane, BROKER, "1", group_max_size="1")[0] is ErrorCode.INVALID_REQUEST
-
-
-def test_there_are_no_loggers_and_no_client_metrics(plane: Plane) -> None:
-    assert alter(plane, LOGGER, "1", ("root", SET, "INFO")) == (
-        ErrorCode.INVALID_CONFIG,
-        "Logger root does not exist!",
-    )
-    assert replace_all(plane, LOGGER, "1", root="INFO") == (
-        ErrorCode.INVALID_REQUEST,
-        "Unknown resource type 8",
-    )
-    assert alter(plane, METRICS, "m", ("interval.ms", SET, "1"))[0] is ErrorCode.INVALID_REQUEST
-    assert alter(plane, METRICS, "m", ("interval.ms", DELETE, None)) == DONE
-
-
 # The list
 
 

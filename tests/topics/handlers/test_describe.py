@@ -20,6 +20,7 @@ from protocol.messages.describe_topic_partitions import (
 )
 from protocol.names import OFFSETS_TOPIC, ConfigSource, ErrorCode, TopicName
 from tests.topics.plane import Plane
+from topics.broker_properties import ConfigSynonym
 from topics.cluster import BrokerConfig
 from topics.config_resources import ConfigResourceType
 from topics.settings import TopicSettings
@@ -219,8 +220,21 @@ def test_a_topic_that_is_not_there_has_no_configs(
 
 def test_the_brokers_configs_are_those_of_the_cluster_view(plane: Plane) -> None:
     plane.cluster.configs = [
-        BrokerConfig("num.partitions", "3", ConfigType.INT, ConfigSource.STATIC_BROKER_CONFIG, "1"),
-        BrokerConfig("log.retention.hours", "168", ConfigType.INT, default="168"),
+        BrokerConfig(
+            "num.partitions",
+            "3",
+            ConfigType.INT,
+            (
+                ConfigSynonym("num.partitions", "3", ConfigSource.STATIC_BROKER_CONFIG),
+                ConfigSynonym("num.partitions", "1", ConfigSource.DEFAULT_CONFIG),
+            ),
+        ),
+        BrokerConfig(
+            "log.retention.hours",
+            "168",
+            ConfigType.INT,
+            (ConfigSynonym("log.retention.hours", "168", ConfigSource.DEFAULT_CONFIG),),
+        ),
         BrokerConfig("sasl.password", "x", ConfigType.PASSWORD, is_sensitive=True),
     ]
     first, second, third = describe(plane, ConfigResourceType.BROKER, "1").configs
@@ -268,20 +282,25 @@ def test_what_has_no_configs_is_refused_in_kafkas_words(
     assert result.error_message == message
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "name"),
-    [
-        (ConfigResourceType.BROKER, ""),
-        (ConfigResourceType.BROKER_LOGGER, "1"),
-        (ConfigResourceType.CLIENT_METRICS, "m"),
-    ],
-)
-def test_resources_without_configs_have_no_entries(
-    plane: Plane, resource_type: int, name: str
-) -> None:
-    result = describe(plane, resource_type, name)
+def test_without_dynamic_configs_the_cluster_has_no_entries(plane: Plane) -> None:
+    result = describe(plane, ConfigResourceType.BROKER, "")
     assert result.error_code is ErrorCode.NONE
     assert result.configs == ()
+
+
+def test_loggers_are_described_by_their_levels(plane: Plane) -> None:
+    root, other = describe(plane, ConfigResourceType.BROKER_LOGGER, "1").configs
+    assert (root.name, root.value, root.config_source) == ("root", "INFO", 6)
+    assert (other.name, other.value) == ("a.part", "INFO")
+
+
+def test_a_subscription_that_is_not_there_has_the_defaults(plane: Plane) -> None:
+    configs = describe(plane, ConfigResourceType.CLIENT_METRICS, "m").configs
+    assert [(entry.name, entry.value, entry.config_source) for entry in configs] == [
+        ("interval.ms", "300000", 5),
+        ("match", "", 5),
+        ("metrics", "", 5),
+    ]
 
 
 def test_an_unknown_resource_type_fails_the_whole_request(plane: Plane) -> None:

@@ -1,0 +1,173 @@
+"""Dynamic rules: whether the broker's configs may be changed so, and the configuration with them.
+
+The broker's dynamic configs stand above its static configuration: `applied` returns the `Config` in
+effect. The checks, their order and their words are Kafka's. A key that cannot be honoured and must
+not be ignored is refused, as in a configuration file (`kafka_names.py`).
+Implements `topics.broker_config_store.BrokerConfigRules`.
+Kafka's counterpart: `DynamicBrokerConfig.validate`, `KafkaConfig.validateValues`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from config.dynamic_keys import (
+    DYNAMIC_KEYS,
+    LISTENER_KEYS,
+    SECURITY_KEYS,
+    default_text,
+    dynamic_key,
+    is_per_broker,
+    is_static,
+    without_listener,
+)
+from config.kafka_names import refusal_reason
+from config.keys import Config, keys
+from protocol.config_def import (
+    ConfigException,
+    ConfigType,
+    ConfigValue,
+    convert_to_string,
+    parse_type,
+)
+from topics.broker_properties import BrokerProperties
+
+DEDUPE_BUFFER_BYTES_MIN: Final = 1_048_576
+"""Kafka's buffer must be larger than this for each cleaner thread; here there is one."""
+
+_SERVED_BY_ONE_NODE: Final = "min.insync.replicas"
+"""Refused in a configuration file; here a topic's producers get NOT_ENOUGH_REPLICAS, as asked."""
+
+
+class Conflict(NamedTuple):
+    """A value that does not fit the other values."""
+
+    name: str
+    text: str
+
+
+class DynamicRules:
+    """The rules of one broker, by its static configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._static = config
+
+    def check(self, properties: BrokerProperties, *, per_broker: bool) -> None:
+        """Check the level that was changed, and the values that are in effect with it.
+
+        Raises ConfigException.
+        """
+        changed = properties.broker if per_broker else properties.cluster
+        static = [name for name in changed if is_static(name)]
+        _refuse(static, "Cannot update these configs dynamically")
+        _refuse(
+            [name for name in changed if name in SECURITY_KEYS],
+            "These security configs can be dynamically updated only per-listener using the "
+            "listener prefix",
+        )
+        for name, text in changed.items():
+            self.check_value(name, text)
+        if not per_broker:
+            _refuse(
+                [name for name in changed if is_per_broker(name)],
+                "Cannot update these configs at default cluster level, broker id must be specified",
+            )
+        listeners = [name for name in changed if without_listener(name) in LISTENER_KEYS]
+        _refuse(listeners, "Cannot update these configs dynamically")
+        for name, text in changed.items():
+            reason = refusal_reason(name, text)
+            if reason is not None and name != _SERVED_BY_ONE_NODE:
+                raise ConfigException(f"{name}: {reason}")
+        for conflict in self.conflicts(properties):
+            raise ConfigException(conflict.text)
+
+    def check_value(self, name: str, text: str) -> None:
+        """One value by itself. Raises ConfigException."""
+        bare = without_listener(name)
+        key = dynamic_key(bare)
+        if key is None:
+            return
+        _check_requirement(bare, text, key.type)
+        key.parse(text)
+
+    def conflicts(self, properties: BrokerProperties) -> Iterator[Conflict]:
+        """Values, each valid by itself, that do not fit together."""
+        config = self.applied(properties)
+        if config.retention_ms == 0:
+            yield Conflict(
+                "log.retention.ms",
+                "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or "
+                "equal to 1",
+            )
+        try:
+            overrides = config.connections_by_address
+        except ValueError as fault:
+            name = "max.connections.per.ip.overrides"
+            yield Conflict(name, f"Error parsing configuration property '{name}': {fault}")
+        else:
+            if config.max_connections_per_ip == 0 and not overrides:
+                yield Conflict(
+                    "max.connections.per.ip",
+                    "requirement failed: max.connections.per.ip can be set to zero only if "
+                    "max.connections.per.ip.overrides property is set.",
+                )
+        name, parts = "group.consumer.assignment.interval.ms", ("min", "max")
+        low, high = (f"group.consumer.{part}.assignment.interval.ms" for part in parts)
+        interval_ms = config.group_consumer_assignment_interval_ms
+        if interval_ms < config.group_consumer_min_assignment_interval_ms:
+            yield Conflict(name, f"{name} must be greater than or equal to {low}")
+        if interval_ms > config.group_consumer_max_assignment_interval_ms:
+            yield Conflict(name, f"{name} must be less than or equal to {high}")
+
+    def applied(self, properties: BrokerProperties) -> Config:
+        """The configuration in effect; its `origins` are those of the static one."""
+        values: dict[str, ConfigValue] = {}
+        for name, text in properties.dynamic.items():
+            if name in DYNAMIC_KEYS:
+                values[keys()[name].field] = dynamic_value(name, text)
+        # The field names come from the table, so the types are those of the table's keys.
+        return replace(self._static, **values)
+
+    def unused(self, names: Mapping[str, str]) -> list[str]:
+        """The names among these that Rollcall has no use for."""
+        return [name for name in names if name not in DYNAMIC_KEYS]
+
+    def list_default(self, name: str) -> str | None:
+        """The default of a list, for APPEND and SUBTRACT; None for a key of another type.
+
+        Raises KeyError for an unknown name.
+        """
+        served = keys().get(name)
+        if served is not None:
+            return convert_to_string(served.default) if served.type is ConfigType.LIST else None
+        key = dynamic_key(name)
+        if key is None:
+            raise KeyError(name)
+        return default_text(name) or "" if key.type is ConfigType.LIST else None
+
+
+def dynamic_value(name: str, text: str) -> ConfigValue:
+    """The typed value of a dynamic key that is served. Raises ConfigException."""
+    return keys()[name].parse(text)
+
+
+def _check_requirement(name: str, text: str, config_type: ConfigType) -> None:
+    """What Kafka checks after the types, in other words than a range's. Raises ConfigException."""
+    if name == "log.roll.ms":
+        least, words = 1, "must be greater than or equal to 1"
+    elif name == "log.roll.jitter.ms":
+        least, words = 0, "must be greater than or equal to 0"
+    elif name == "log.cleaner.dedupe.buffer.size":
+        least, words = DEDUPE_BUFFER_BYTES_MIN + 1, "must be at least 1MB per cleaner thread."
+    else:
+        return
+    value = parse_type(name, text, config_type)
+    assert isinstance(value, int)
+    if value < least:
+        raise ConfigException(f"requirement failed: {name} {words}")
+
+
+def _refuse(names: list[str], text: str) -> None:
+    if names:
+        raise ConfigException(f"{text}: [{', '.join(names)}]")
