@@ -155,7 +155,6 @@ def build(
         sealed_flush=_sealed_flush(base, data_plane.registry),
     )
     _connect(daemon)
-    _follow_dynamic_configs(daemon)
     return daemon
 
 
@@ -191,6 +190,7 @@ def _connect(daemon: Daemon) -> None:
         daemon.history.subscribe(watch.on_entry)
         daemon.history.subscribe(counters.count_entry)
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
+    _follow_dynamic_configs(daemon)
 
 
 def _follow_dynamic_configs(daemon: Daemon) -> None:

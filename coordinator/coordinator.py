@@ -13,8 +13,6 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final, TypeVar
 
-from msgspec.structs import force_setattr
-
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
@@ -33,7 +31,7 @@ from coordinator.image import LoadStart
 from coordinator.many_groups import ManyGroups
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
-from coordinator.settings import GroupSettings
+from coordinator.settings import GroupSettings, limit_batches
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
@@ -457,8 +455,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------ time, and news of topics
 
     def limit_batches(self, max_bytes: int) -> None:
-        """`message.max.bytes` was changed. All parts share these settings."""
-        force_setattr(self._settings, "max_batch_bytes", max_bytes)
+        limit_batches(self._settings, max_bytes)
 
     @property
     def next_deadline_ms(self) -> int | None:

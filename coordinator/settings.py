@@ -7,6 +7,7 @@ are in ms unless the name says otherwise.
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class MigrationPolicy(StrEnum):
@@ -71,3 +72,8 @@ class GroupSettings(Struct, frozen=True):
     def is_consumer_protocol_enabled(self) -> bool:
         """Whether members may join with the consumer group protocol."""
         return "consumer" in self.group_coordinator_rebalance_protocols
+
+
+def limit_batches(settings: GroupSettings, max_bytes: int) -> None:
+    """`message.max.bytes` was changed while the broker runs: all parts share these settings."""
+    force_setattr(settings, "max_batch_bytes", max_bytes)

@@ -95,9 +95,7 @@ class DataPlane:
     ) -> None:
         self.appender = appender
         self._reader = reader
-        self._snapshots = snapshots = ProducerSnapshots(
-            producer_snapshot, settings.producer_id_expiration_ms
-        )
+        snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
         self.registry = TopicRegistry(
             store,
             catalog,
@@ -142,13 +140,15 @@ class DataPlane:
         )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
-        self.group_configs = group_configs
-        self.broker_configs = broker_configs
-        self._serve_configs(loggers)
+        self._serve_configs(group_configs, broker_configs, loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
 
-    def _serve_configs(self, loggers: LoggerLevels) -> None:
-        groups, broker, cluster = self.group_configs, self.broker_configs, self._cluster
+    def _serve_configs(
+        self, groups: GroupConfigStore, broker: BrokerConfigStore, loggers: LoggerLevels
+    ) -> None:
+        self.group_configs = groups
+        self.broker_configs = broker
+        cluster = self._cluster
         self._configs = DescribeConfigsHandler(self.registry, cluster, groups, broker, loggers)
         changes = BrokerConfigChanges(broker, loggers, cluster.node_id)
         self._altering = AlterConfigsHandler(self.registry, groups, changes)
@@ -318,8 +318,7 @@ class DataPlane:
 
     def expire_producers_after(self, expiration_ms: int) -> None:
         """`producer.id.expiration.ms` was changed."""
-        self._snapshots.expiration_ms = expiration_ms
-        self._maintenance.expiration_ms = expiration_ms
+        self._maintenance.expire_producers_after(expiration_ms)
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -54,7 +54,7 @@ class TopicMaintenance:
         """`appender` works on logs and producers, `snapshot_writer` writes the snapshot."""
         self._registry = registry
         self._snapshots = snapshots
-        self.expiration_ms = settings.producer_id_expiration_ms
+        self._expiration_ms = settings.producer_id_expiration_ms
         self._observe = observe
         self._appender = appender
         self._snapshot_writer = snapshot_writer
@@ -77,6 +77,9 @@ class TopicMaintenance:
             self._snapshots.drop_beyond(self._registry.partitions())
         except OSError as fault:
             self._observe(SaveFailed(_SNAPSHOT, str(fault)))
+
+    def expire_producers_after(self, expiration_ms: int) -> None:
+        self._expiration_ms = self._snapshots.expiration_ms = expiration_ms
 
     def flush_by(self, partition: Partition, deadline_ms: int) -> None:
         """A partition has records that must be on the disk at the deadline."""
@@ -170,7 +173,7 @@ class TopicMaintenance:
         def expire() -> list[TopicEvent | None]:
             for partition in partitions:
                 if partition.producers is not None:
-                    partition.producers.expire(now.wall_ms, self.expiration_ms)
+                    partition.producers.expire(now.wall_ms, self._expiration_ms)
             return []
 
         self._in_appender(expire, self._report)

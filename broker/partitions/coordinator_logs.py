@@ -54,10 +54,10 @@ class CoordinatorLogs:
 
     def use(self, settings: LogSettings) -> None:
         """These settings for all partitions, from now on."""
-        self._settings = settings
+        self.settings = settings
         for key in self._store.partitions():
             log = self._store.partition_log(key)
-            if log is not None and key.topic == OFFSETS_TOPIC:
+            if log is not None and key.topic == self.topic:
                 log.settings = settings
 
     def elect(self, partition: int) -> int:

@@ -24,7 +24,7 @@ from protocol.config_def import ConfigException, Range, convert_to_string
 from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
 from storage.api import LogSettings
 from topics.configs import TopicConfigs
-from topics.registry import coordinator_topic_configs
+from topics.coordinator_topics import coordinator_topic_configs
 from topics.settings import TopicSettings
 
 LIMITS_WITHOUT_A_KEY = {"queue_entries", "batch_bytes", "group_bytes"}  # of the journal
