@@ -1,5 +1,6 @@
-"""Changed configs: real admin clients give groups and topics configs, which survive kill -9."""
+"""Changed configs: real admin clients change configs, which survive kill -9."""
 
+import socket
 import subprocess
 from collections.abc import Mapping
 
@@ -109,3 +110,21 @@ def test_a_damaged_file_of_group_configs_ends_the_start_in_one_line(daemon: Daem
     daemon.start()
     assert described(daemon, ResourceType.GROUP, "g")[SESSION_TIMEOUT] == "45000"
     assert path.with_name(f"{GROUP_CONFIGS_FILE}.damaged").read_bytes() == damaged
+
+
+def test_librdkafka_changes_the_brokers_configs_which_survive_a_kill(daemon: Daemon) -> None:
+    alter(daemon, ResourceType.BROKER, "1", AlterConfigOpType.SET, max_connections_per_ip="3")
+    crowd = [socket.create_connection((daemon.host, daemon.port), WITHIN_S) for _ in range(4)]
+    try:
+        assert crowd[-1].recv(1) == b""  # closed: too many from this address
+    finally:
+        for connection in crowd:
+            connection.close()
+
+    daemon.kill()
+    daemon.start()
+
+    assert described(daemon, ResourceType.BROKER, "1")["max.connections.per.ip"] == "3"
+    with pytest.raises(KafkaException) as refused:
+        alter(daemon, ResourceType.BROKER, "1", AlterConfigOpType.SET, num_partitions="3")
+    assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition, TruncatedLog
 from storage.batch.record_batch import check_crc, iter_batches
 from storage.disk import read_file
+from storage.log import retention
 from storage.log.kept_copies import CUTS_KEPT_MAX
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING, IndexRebuilt, TailCut
@@ -105,6 +106,26 @@ def test_segments_roll_by_the_age_of_their_records() -> None:
     assert segments(disk) == [0, 2]
     log.enforce_retention(NOW_MS + 9000)
     assert segments(disk) == [0, 2, 4]
+
+
+def test_jitter_rolls_a_segment_earlier_and_always_at_the_same_age() -> None:
+    settings = LogSettings(segment_ms=1_000, segment_jitter_ms=600)
+    disk, log = new_log(settings)
+    log.append(batch("k", timestamp_ms=NOW_MS), NOW_MS)
+    jitter_ms = retention.roll_jitter_ms(log.segments[0], settings)
+    assert 0 < jitter_ms < 600
+    for age_ms in (1_000 - jitter_ms, 1_001 - jitter_ms):
+        log.append(batch("k", timestamp_ms=NOW_MS + age_ms), NOW_MS)
+    assert segments(disk) == [0, 2]
+
+
+def test_jitter_is_at_most_the_age() -> None:
+    _, log = new_log(LogSettings(segment_ms=2, segment_jitter_ms=1 << 40))
+    log.append(batch("k", timestamp_ms=NOW_MS), NOW_MS)
+    (segment,) = log.segments
+    assert retention.roll_jitter_ms(segment, log.settings) < 2
+    at_once = LogSettings(segment_ms=0, segment_jitter_ms=5)
+    assert retention.roll_jitter_ms(segment, at_once) == 0
 
 
 def test_segments_roll_when_the_index_is_full() -> None:
