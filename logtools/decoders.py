@@ -12,7 +12,8 @@ from logtools.group_records import decode_group_record
 from logtools.history_records import decode_history, decode_lag
 from logtools.kafka_json import Json, base64_text
 from logtools.record_view import CONTROL_RECORD, PLAIN_RECORD, ShownRecord
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
+from logtools.transaction_records import decode_transaction_record
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 
 Decoder = Callable[[bytes | None, bytes | None], ShownRecord]
 
@@ -68,6 +69,7 @@ def _bytes(raw: bytes | None) -> Json:
 
 DECODERS: Final[dict[str, Decoder]] = {
     OFFSETS_TOPIC: decode_group_record,
+    TRANSACTION_STATE_TOPIC: decode_transaction_record,
     HISTORY_TOPIC: decode_history,
     LAG_TOPIC: decode_lag,
 }

@@ -6,7 +6,7 @@ where they have another format. Of an unknown type or version the bytes are show
 Kafka's counterparts: OffsetsMessageParser of DumpLogSegments, CoordinatorRecordSerde.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from struct import error as struct_error
 from typing import Final
 
@@ -41,13 +41,20 @@ RECORD_TYPES: Final[dict[int, RecordSchema]] = {
 
 def decode_group_record(key: bytes | None, value: bytes | None) -> ShownRecord:
     """One record, key and value; nothing raises."""
+    return decode_by_schema(RECORD_TYPES, key, value)
+
+
+def decode_by_schema(
+    record_types: Mapping[int, RecordSchema], key: bytes | None, value: bytes | None
+) -> ShownRecord:
+    """A record whose key begins with its type, and whose value with its version."""
     if key is None or len(key) < 2:
         raw: Json = None if key is None else {"bytes": base64_text(key)}
         return ShownRecord(
             UNKNOWN_RECORD, raw, _raw_value(value), problem="the key names no record type"
         )
     kind = int.from_bytes(key[:2], signed=True)
-    schema = RECORD_TYPES.get(kind)
+    schema = record_types.get(kind)
     if schema is None:
         raw = {"type": kind, "bytes": base64_text(key[2:])}
         return ShownRecord(UNKNOWN_RECORD, raw, _raw_value(value))  # a newer Kafka's: no fault

@@ -16,7 +16,7 @@ from logtools.layout import PartitionPlace, SegmentFile
 from logtools.lint_index import OffsetIndexCheck, TimeIndexCheck
 from logtools.lint_transactions import TransactionIndexCheck
 from logtools.walk import Batch, DamagedBytes, walk
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import COORDINATOR_TOPICS
 from seams.java_hash import partition_of
 from storage.batch.record_batch import (
     COMPRESSION_MASK,
@@ -132,7 +132,7 @@ class PartitionLint(Struct):
 
         A record type that nobody knows is no fault: a newer Kafka has written it.
         """
-        if self.place.topic != OFFSETS_TOPIC:
+        if self.place.topic not in COORDINATOR_TOPICS:
             return
         decode = decoder_for(self.place.topic)
         partition, partitions = self.place.partition, self.offsets_partitions
