@@ -35,6 +35,7 @@ class VerdictKind(StrEnum):
     SKEWED_ASSIGNMENT = "skewed_assignment"
     NEEDLESS_MOVES = "needless_moves"
     UNREVOKED_PARTITIONS = "unrevoked_partitions"
+    HUNG_PRODUCER = "hung_producer"
 
 
 class VerdictLimits(Struct, frozen=True):
