@@ -5,11 +5,10 @@ Kafka's counterpart: TransactionLogMessageParser of DumpLogSegments.
 
 from typing import Final
 
-from transactions.record_schemas import TRANSACTION_LOG, TransactionLogKey, TransactionLogValue
-
 from coordinator.record_schemas import RecordSchema
 from logtools.group_records import decode_by_schema
 from logtools.record_view import ShownRecord
+from transactions.record_schemas import TRANSACTION_LOG, TransactionLogKey, TransactionLogValue
 
 _RECORD_TYPES: Final[dict[int, RecordSchema]] = {
     TRANSACTION_LOG: RecordSchema("TransactionLog", TransactionLogKey, TransactionLogValue)

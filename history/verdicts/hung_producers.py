@@ -4,16 +4,20 @@ A consumer with isolation.level=read_committed reads up to the last stable offse
 the first record of the oldest transaction that is open there. A producer that neither commits nor
 aborts stops it for as long as its transaction may last. A transaction that only the partition
 knows, and not its coordinator, is never ended by anybody (KIP-664: hanging).
-Pure, as the detectors of groups; broker/lag/transaction_watch.py observes the partitions.
+Pure, as the detectors of groups.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from history.verdicts.model import VERDICT_NAMES_MAX, Verdict, VerdictKind
 from seams.text import duration, first_of, instant
 
-_PREPARED = ("PrepareCommit", "PrepareAbort")
+_PREPARED: Final = ("PrepareCommit", "PrepareAbort")
+_NO_MARKER: Final = (
+    "The marker is written again until the partition takes it. Look for the partition in the "
+    "daemon's log: its disk may have failed, or it may have refused the marker."
+)
 
 
 class BlockedPartition(NamedTuple):
@@ -115,30 +119,21 @@ def _known(first: BlockedPartition, known: KnownTransaction, now_ms: int) -> tup
     whose = f"The transaction of {known.transactional_id} (producer {first.producer_id}"
     whose += f", {client})" if client else ")"
     if known.state in _PREPARED:
-        return (
-            f"{whose} is {known.state}, but a partition has not taken its marker",
-            (
-                "The marker is written again until the partition takes it. Look for the partition in "
-                "the daemon's log: its disk may have failed, or it may have refused the marker."
-            ),
-        )
+        return f"{whose} is {known.state}, but a partition has not taken its marker", _NO_MARKER
     left_ms = known.timeout_at_ms - now_ms
     ends = f"in {duration(left_ms)}, {instant(known.timeout_at_ms)}" if left_ms > 0 else "now"
-    return (
-        f"{whose} has been open since {instant(known.started_at_ms)}",
-        (
-            "Check the producer: it may wait for something between two sends, or it has died. The "
-            f"transaction times out {ends} (transaction.timeout.ms); a shorter timeout would end it "
-            "sooner. A new producer with the same transactional.id aborts it at once."
-        ),
+    remedy = (
+        "Check the producer: it may wait for something between two sends, or it has died. The "
+        f"transaction times out {ends} (transaction.timeout.ms); a shorter timeout would end it "
+        "sooner. A new producer with the same transactional.id aborts it at once."
     )
+    return f"{whose} has been open since {instant(known.started_at_ms)}", remedy
 
 
 def _unknown(first: BlockedPartition) -> tuple[str, str]:
-    return (
-        f"Producer {first.producer_id} has an open transaction that its coordinator does not know",
-        (
-            "Nobody will end it. Abort it: kafka-transactions.sh abort --topic "
-            f"{first.topic} --partition {first.partition} --start-offset {first.last_stable_offset}"
-        ),
+    whose = f"Producer {first.producer_id} has a transaction that its coordinator does not know"
+    remedy = (
+        "Nobody will end it. Abort it: kafka-transactions.sh abort --topic "
+        f"{first.topic} --partition {first.partition} --start-offset {first.last_stable_offset}"
     )
+    return whose, remedy

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
-from transactions.records import tombstone, transaction_record
 
 from logtools.dump import Wanted, dump
+from logtools.findings import LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.names import TRANSACTION_STATE_TOPIC, ProducerId, TransactionalId
 from storage.api import Record, TopicPartition
 from tests.logtools.logs import NOW_MS, batches, write_partition
 from transactions.metadata import TransactionMetadata, TransactionState
+from transactions.records import tombstone, transaction_record
 
 ID = TransactionalId("t-1-cfb864")
 
@@ -79,6 +80,6 @@ def test_lint_reports_a_record_that_cannot_be_understood(tmp_path: Path) -> None
     assert sound.value is not None
     _folder(tmp_path, sound, Record(sound.key, sound.value[:-9]))
     place = place_at(tmp_path, topic=TRANSACTION_STATE_TOPIC)
-    found = [finding for finding in findings(place) if finding.check == "content"]
+    found = [finding for finding in findings(place, LintCounts()) if finding.check == "content"]
     assert len(found) == 1
     assert "offset 1: value version 1" in found[0].problem
