@@ -12,7 +12,7 @@ KILLS ?= 200
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
-  long-compare long-consumer-clients long-consumer-fuzz
+  long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -143,6 +143,11 @@ long-consumer-fuzz: SEEDS = 1-200
 long-consumer-fuzz: install-test  ## compare random requests of consumer groups with a real Kafka: DRIVER=its script, SEEDS (1-200)
 	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS)
 	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS) --restart
+
+long-compare-transactions: SEEDS = 1-200
+long-compare-transactions: install-test  ## compare random transactions with a real Kafka: DRIVER=its script, SEEDS (1-200)
+	$(BIN)/python -m tests.compare.fuzz_transactions --driver $(DRIVER) --seeds $(SEEDS)
+	$(BIN)/python -m tests.compare.fuzz_transactions --driver $(DRIVER) --seeds $(SEEDS) --restart
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)

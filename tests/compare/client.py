@@ -52,6 +52,7 @@ from protocol.names import (
     TopicName,
 )
 from tests.compare.consumer_client import ConsumerSteps
+from tests.compare.producer_client import ProducerSteps
 from tests.compare.wire import Wire
 
 AnswerT = TypeVar("AnswerT")
@@ -77,12 +78,15 @@ class Waiting:
     response_class: type[Response]
     version: int
     group_id: GroupId | None
+    is_deferred: bool = False
+    """Only `Script.answers` asks for it: nothing tells when it leaves."""
 
 
 class Steps(Protocol):
     """The script that a client belongs to: it carries out each step and writes the transcript."""
 
     group: GroupId
+    given_ms: int
 
     def ask(self, client: "Client", request: Request, version: int) -> Response | None: ...
 
@@ -102,10 +106,16 @@ class Steps(Protocol):
 
     def topic_id(self, name: str) -> TopicId: ...
 
+    def until_ended(self, transactional_id: str) -> None: ...
+
+    def until_aborted(self, transactional_id: str) -> None: ...
+
+    def park(self, client: "Client", request: Request, version: int) -> None: ...
+
     def ask_aside(self, request: Request, version: int, expected: type[AnswerT]) -> AnswerT: ...
 
 
-class Client(ConsumerSteps):
+class Client(ConsumerSteps, ProducerSteps):
     def __init__(self, script: Steps, name: str, wire: Wire) -> None:
         self.script = script
         self.name = name
@@ -117,6 +127,7 @@ class Client(ConsumerSteps):
 
     def learn(self, answer: Response) -> None:
         self.last = answer
+        self.learn_producer(answer)
         if isinstance(answer, JoinGroupResponse):
             if answer.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
                 self.member_id = answer.member_id
@@ -153,6 +164,10 @@ class Client(ConsumerSteps):
         """Send what is never answered (acks=0)."""
         self.script.say(self, request, version)
         self.waiting = None
+
+    def park(self, request: Request, version: int) -> None:
+        """Send what the broker answers only after other steps; `Script.answers` waits for it."""
+        self.script.park(self, request, version)
 
     def disconnect(self) -> None:
         self.script.vanish(self)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,14 +24,12 @@ from typing import Final, NamedTuple
 from tests.compare.lockstep import Pair, Step
 from tests.compare.random_requests import RandomRequests
 from tests.compare.servers import EXACTLY_KAFKA, PROFILES, Broker, kafka, port_from
+from tests.compare.shortening import shortened
 from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 STEPS: Final = 45
 AT_A_RESTART: Final = 10
-SHORTENINGS: Final = 60
-"""How many shorter sequences of steps are tried for one difference."""
-
 
 LONG_SESSIONS: Final = {
     "group.consumer.session.timeout.ms": "1800000",
@@ -163,35 +162,12 @@ def replay(at: Brokers, name: str, steps: Sequence[Step]) -> list[str]:
     return stored_difference(at, pair, name)
 
 
-def shortened(at: Brokers, name: str, steps: list[Step]) -> tuple[list[Step], list[str]]:
-    """Fewer steps that still lead to a difference; none if it cannot be repeated."""
-    tries = 0
-    found = replay(at, f"{name}_again", steps)
-    if not found:
-        return [], []
-    size = max(len(steps) // 2, 1)
-    while tries < SHORTENINGS:
-        begin = 0
-        while begin < len(steps) and tries < SHORTENINGS:
-            tries += 1
-            fewer = steps[:begin] + steps[begin + size :]
-            again = replay(at, f"{name}_{tries}", fewer)
-            if again:
-                steps, found = fewer, again
-            else:
-                begin += size
-        if size == 1:
-            break
-        size = max(size // 2, 1)
-    return steps, found
-
-
 def report(play: Play, *, shorten: bool) -> None:
     steps, found = list(play.pair.steps), play.found
     print(f"\n=== seed {play.seed}: {len(steps)} steps")
     print("\n".join(found).replace(play.name, "~"), flush=True)
     if shorten:
-        steps, again = shortened(play.at, play.name, steps)
+        steps, again = shortened(partial(replay, play.at), play.name, steps)
         if not steps:
             print("(not seen again)")
             steps = list(play.pair.steps)

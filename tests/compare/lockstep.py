@@ -118,9 +118,6 @@ class Side(Script):
         for client in self._clients.values():
             client.waiting = None
 
-    def known_client(self, name: str) -> Client:
-        return self._clients.get(name) or self.client(name)
-
 
 class Pair:
     """The same play at Kafka and at the daemon, whose random ids are Kafka's."""

@@ -21,8 +21,8 @@ from typing import Final
 from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.script import NOTHING, Scenario, perform
-from tests.compare.servers import PROFILES, kafka
-from tests.compare.stored import stored_lines
+from tests.compare.servers import PROFILES, TRANSACTIONAL, kafka
+from tests.compare.stored_transactions import stored_by
 from tests.compare.warm_up import until_serving
 
 SLOW_S: Final = 5.0
@@ -64,7 +64,7 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
             tempfile.TemporaryDirectory() as folder,
             kafka(profile, Path(folder), driver, port + number) as at,
         ):
-            until_serving(at.port)
+            until_serving(at.port, transactions=profile in TRANSACTIONAL)
             for scenario in due:
                 print(scenario.name, file=sys.stderr)
                 began = time.monotonic()
@@ -72,12 +72,7 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
                     transcript, topics = perform(scenario, at)
                     assert not any(line.endswith(NOTHING) for line in transcript), transcript
                     transcripts[scenario.name] = transcript
-                    lines = stored_lines(
-                        Path(folder) / "data",
-                        scenario.name,
-                        topics,
-                        batches=scenario.is_of_consumers,
-                    )
+                    lines = stored_by(scenario, Path(folder) / "data", topics)
                     if lines:
                         stored[scenario.name] = lines
                 except Exception:  # one broken scenario must not cost the whole recording

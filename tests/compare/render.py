@@ -5,8 +5,9 @@ Every field that the version has is written, defaults too (but for a throttle ti
 answer that differs in nothing but a null for an empty string is a different answer.
 
 What two honest brokers may choose freely is named here and nowhere else: the random part of a
-member id, topic and cluster ids, ports, producer ids, the wording of an error message, and the
-order of arrays that Kafka fills from a hash map.
+member id, topic and cluster ids, ports, producer ids, ids of fetch sessions, times of the broker's
+clock, folders, the wording of an error message, and the order of arrays that Kafka fills from a
+hash map. Batches of producers are shown by their fields, in `shown_batches.py`.
 """
 
 import re
@@ -16,6 +17,8 @@ from typing import Final
 from uuid import UUID
 
 from protocol.schema import Struct, fields_of
+from tests.compare.batches import AT_MS
+from tests.compare.shown_batches import are_shown, shown_batches
 
 _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -27,8 +30,28 @@ FREE_VALUES: Final = {
     "port": "<port>",
     "cluster_id": "<cluster>",
     "finalized_features_epoch": "<epoch>",
+    "log_dir": "<folder>",
+    "total_bytes": "<bytes>",
+    "usable_bytes": "<bytes>",
+    "log_end_offset": "<offset>",
 }
 """Fields whose value says nothing of the broker's behaviour."""
+
+POSITIONS: Final = frozenset({("DescribedQuorumPartition", "high_watermark")})
+"""Positions in the log of the cluster's metadata."""
+
+PRODUCER_IDS: Final = frozenset({"producer_id", "v3_and_below_producer_id", "producer_id_filters"})
+
+TIMES: Final = frozenset(
+    {
+        "transaction_start_time_ms",
+        "last_timestamp",
+        "log_append_time_ms",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
+    }
+)
+"""Times of the broker's clock; a time that the scenario gave is shown."""
 
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 """Wording is each broker's own; whether there is any is compared."""
@@ -68,6 +91,35 @@ UNORDERED: Final = frozenset(
         ("IncrementalAlterConfigsResponse", "responses"),
         ("AlterConfigsResponse", "responses"),
         ("ListConfigResourcesResponse", "config_resources"),
+        ("AddPartitionsToTxnResponse", "results_by_topic_v3_and_below"),
+        ("AddPartitionsToTxnResponse", "results_by_transaction"),
+        ("AddPartitionsToTxnResult", "topic_results"),
+        ("AddPartitionsToTxnTopicResult", "results_by_partition"),
+        ("TxnOffsetCommitResponse", "topics"),
+        ("TxnOffsetCommitResponseTopic", "partitions"),
+        ("WriteTxnMarkersResponse", "markers"),
+        ("WritableTxnMarkerResult", "topics"),
+        ("WritableTxnMarkerTopicResult", "partitions"),
+        ("DescribeTransactionsResponse", "transaction_states"),
+        ("DescribedTransaction", "topics"),
+        ("TransactionTopic", "partitions"),
+        ("ListTransactionsResponse", "transaction_states"),
+        ("ListTransactionsResponse", "unknown_state_filters"),
+        ("DescribedProducersPartition", "active_producers"),
+        ("DescribeProducersResponse", "topics"),
+        ("DescribedProducersTopic", "partitions"),
+        ("ProduceResponse", "responses"),
+        ("TopicProduceResponse", "partition_responses"),
+        ("DeleteRecordsResponse", "topics"),
+        ("DeleteRecordsTopicResult", "partitions"),
+        ("DescribeLogDirsResult", "topics"),
+        ("DescribeLogDirsTopic", "partitions"),
+        ("ElectLeadersResponse", "replica_election_results"),
+        ("ReplicaElectionResult", "partition_result"),
+        ("AlterPartitionReassignmentsResponse", "responses"),
+        ("ReassignableTopicResponse", "partitions"),
+        ("AlterReplicaLogDirsResponse", "results"),
+        ("AlterReplicaLogDirTopicResult", "partitions"),
     }
 )
 """Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""
@@ -76,10 +128,20 @@ UNORDERED: Final = frozenset(
 class Names:
     """Gives random ids the numbers of their first appearance: #1, #2, ... within one scenario."""
 
-    def __init__(self, topics: Mapping[UUID, str]) -> None:
-        """`topics`: the ids that are shown as names."""
+    def __init__(
+        self, topics: Mapping[UUID, str], given_ms: int = AT_MS, *, numbers_epochs: bool = False
+    ) -> None:
+        """`topics`: the ids that are shown as names. `given_ms`: the scenario's time of records.
+
+        `numbers_epochs`: a restart raises the epochs of leaders, so what counts is their order.
+        """
         self.topics = topics
+        self.given_ms = given_ms
+        self._numbers_epochs = numbers_epochs
+        self._epochs: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
+        self._producers: dict[int, int] = {}
+        self._sessions: dict[int, int] = {}
 
     def text(self, value: str) -> str:
         return _RANDOM_ID.sub(lambda match: self._number(match.group()), value)
@@ -99,6 +161,25 @@ class Names:
         # The first hundred ids are Kafka's reserved ones (zero is "none"); the rest are random.
         return f"id({value.int})" if value.int < 100 else f"id({self._number(str(value))})"
 
+    def producer(self, producer_id: int) -> str:
+        """The broker gives any id; what counts is which ones are equal."""
+        if producer_id < 0:
+            return str(producer_id)
+        return f"P{self._nth(self._producers, producer_id)}"
+
+    def leader_epoch(self, epoch: int) -> str:
+        """The epoch of a leader of a topic's or a coordinator's partition."""
+        if epoch < 0 or not self._numbers_epochs:
+            return str(epoch)
+        return f"E{self._nth(self._epochs, epoch)}"
+
+    def session(self, session_id: int) -> str:
+        """Of a fetch; 0 is none."""
+        return f"S{self._nth(self._sessions, session_id)}" if session_id > 0 else str(session_id)
+
+    def _nth(self, numbers: dict[int, int], given: int) -> int:
+        return numbers.setdefault(given, len(numbers) + 1)
+
     def _number(self, random_id: str) -> str:
         return f"#{self._numbers.setdefault(random_id, len(self._numbers) + 1)}"
 
@@ -108,6 +189,9 @@ class _Unnumbered(Names):
 
     def _number(self, random_id: str) -> str:
         return "#"
+
+    def _nth(self, numbers: dict[int, int], given: int) -> int:
+        return 0
 
 
 def render(message: Struct, version: int, names: Names) -> list[str]:
@@ -124,8 +208,12 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         value = getattr(struct, spec.name)
         if spec.name == "throttle_time_ms" and value == 0:
             continue
+        if (type(struct).__name__, spec.name) in POSITIONS:
+            value = "<offset>"
         if isinstance(value, Struct):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
+        elif spec.name == "records" and are_shown(value, names):
+            nested += [f"{indent}  .batch {line}" for line in shown_batches(value, names)]
         elif _holds_structs(value):
             for element in _in_order(struct, spec.name, value, version, names):
                 nested += _lines(element, version, names, f".{spec.name}", indent + "  ")
@@ -146,7 +234,7 @@ def _in_order(
     if (type(struct).__name__, field_name) not in UNORDERED:
         return elements
     # Sorted without the numbers of random ids: those are given in the order that results from it.
-    unnumbered = _Unnumbered(names.topics)
+    unnumbered = _Unnumbered(names.topics, names.given_ms)
     return sorted(elements, key=lambda e: list(_lines(e, version, unnumbered, "", "")))
 
 
@@ -159,8 +247,15 @@ def _scalar(name: str, value: object, names: Names) -> str:
         return FREE_VALUES[name]
     if name in TEXTS and isinstance(value, str):
         return "<text>" if value else "''"
-    if name == "producer_id" and isinstance(value, int) and value >= 0:
-        return "<producer>"
+    if isinstance(value, int) and not isinstance(value, IntEnum | bool):
+        if name in PRODUCER_IDS:
+            return names.producer(value)
+        if name == "coordinator_epoch":
+            return names.leader_epoch(value)
+        if name == "session_id":
+            return names.session(value)
+        if name in TIMES and value > 0 and value != AT_MS:
+            return "<given>" if value == names.given_ms else "<time>"
     if isinstance(value, IntEnum):
         return value.name
     if isinstance(value, UUID):

@@ -38,6 +38,13 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsResponse
+from protocol.messages.describe_transactions import (
+    DescribedTransaction,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from protocol.messages.elect_leaders import ElectLeadersResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.list_config_resources import ListConfigResourcesResponse
 from protocol.messages.list_groups import ListGroupsResponse
@@ -47,6 +54,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from protocol.messages.list_transactions import ListTransactionsResponse
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -56,7 +64,7 @@ from protocol.messages.metadata import (
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, MemberId, TopicId, TopicName
 from tests.compare.client import Client, Waiting
 from tests.compare.render import Names, render
-from tests.compare.servers import Restartable
+from tests.compare.servers import RESTARTED, TRANSACTIONAL, Restartable
 from tests.compare.warm_up import until_serving
 from tests.compare.wire import ANSWER_WITHIN_S, Closed, Wire
 
@@ -65,8 +73,15 @@ AnswerT = TypeVar("AnswerT")
 CONSUMER_CHAPTERS: Final = "consumer_"
 """The chapters of this beginning are about the consumer group protocol."""
 
+TRANSACTION_CHAPTERS: Final = "transactions_"
+"""The chapters of this beginning are about transactions."""
+
 HERE: Final = "~"
 """Stands for the scenario's name, with which its group and topic names begin."""
+
+_ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort"})
+
+_NOT_ABORTED: Final = _ENDING | {"Ongoing"}
 
 NOTHING: Final = "(nothing)"
 """For an answer that did not come: a broker that does this has a fault, and nothing to teach."""
@@ -75,18 +90,36 @@ NOTHING: Final = "(nothing)"
 class Script:
     """One run of one scenario against the broker at a port; `transcript` is what came of it."""
 
-    def __init__(self, name: str, port: int, restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        restart: Callable[[], None] | None = None,
+        *,
+        transactions: bool = False,
+        numbers_epochs: bool = False,
+    ) -> None:
+        """`transactions`: after a restart, wait for the transaction coordinator as well.
+
+        `numbers_epochs`: the broker may have been restarted before.
+        """
         self.name = name
         self._restart = restart
+        self._transactions = transactions
         self.transcript: list[str] = []
         self._port = port
         self.topics: dict[TopicId, str] = {}
-        self._names = Names(self.topics)
+        self.given_ms = int(time.time() * 1000)
+        self._names = Names(self.topics, self.given_ms, numbers_epochs=numbers_epochs)
         self._clients: dict[str, Client] = {}
         self._awaited_topics = 0
         self._control = Wire(port, "control")
 
     # What scenarios are made of
+
+    given_ms: int
+    """The timestamp of records in a transaction: a marker has the present time, and what is much
+    older is in another segment."""
 
     @property
     def group(self) -> GroupId:
@@ -99,6 +132,14 @@ class Script:
         client = Client(self, name, Wire(self._port, client_id))
         self._clients[name] = client
         return client
+
+    def known_client(self, name: str) -> Client:
+        """The client of this name; it is opened when it is first asked for."""
+        return self._clients.get(name) or self.client(name)
+
+    def be_given(self, given_ms: int) -> None:
+        """Use another script's time of records."""
+        self.given_ms = self._names.given_ms = given_ms
 
     def clients(self, *names: str) -> Sequence[Client]:
         return [self.client(name) for name in names]
@@ -124,7 +165,7 @@ class Script:
         self.note("the broker restarts")
         self._control.close()
         self._restart()
-        until_serving(self._port)
+        until_serving(self._port, transactions=self._transactions)
         self._control = Wire(self._port, "control")
         for client in self._clients.values():
             self._connect_again(client)
@@ -211,6 +252,31 @@ class Script:
         request = ConsumerGroupDescribeRequest((GroupId(group_id or self.group),))
         return self.ask_aside(request, 1, ConsumerGroupDescribeResponse).groups[0]
 
+    def transaction(self, transactional_id: str) -> DescribedTransaction:
+        request = DescribeTransactionsRequest((transactional_id,))
+        return self.ask_aside(request, 0, DescribeTransactionsResponse).transaction_states[0]
+
+    def until_ended(self, transactional_id: str) -> None:
+        """Until every marker of the transaction is written; nothing of it is written down."""
+        self._poll(
+            "the transaction has ended",
+            lambda: self.transaction(transactional_id).transaction_state not in _ENDING,
+        )
+
+    def until_aborted(self, transactional_id: str) -> None:
+        """As above, when an open transaction is aborted by a new producer."""
+        self._poll(
+            "the transaction is aborted",
+            lambda: self.transaction(transactional_id).transaction_state not in _NOT_ABORTED,
+        )
+
+    def until_transaction(self, state: str, transactional_id: str | None = None) -> None:
+        wanted = transactional_id or self.group
+        self.until(
+            f"the transaction is {state}",
+            lambda: self.transaction(wanted).transaction_state == state,
+        )
+
     def until_group_epoch(self, epoch: int, group_id: str | None = None) -> None:
         self.until(
             f"the group epoch is {epoch}",
@@ -292,6 +358,11 @@ class Script:
             return
         self.transcript.append(f"{client.name}< (an answer)")
 
+    def park(self, client: Client, request: Request, version: int) -> None:
+        """Say it, and leave the answer to `answers`."""
+        self.say(client, request, version)
+        client.waiting = Waiting(RESPONSES[request.API_KEY], version, None, is_deferred=True)
+
     def vanish(self, client: Client) -> None:
         self.transcript.append(f"{client.name}  disconnects")
         client.wire.close()
@@ -358,6 +429,21 @@ class Script:
                 if group.group_id == self.name or group.group_id.startswith(f"{self.name}.")
             ]
             return ListGroupsResponse(answer.throttle_time_ms, answer.error_code, groups)
+        if isinstance(answer, ListTransactionsResponse):
+            answer.transaction_states = [
+                state
+                for state in answer.transaction_states
+                if state.transactional_id.startswith(self.name)
+            ]
+        if isinstance(answer, DescribeLogDirsResponse):
+            for result in answer.results:
+                result.topics = [t for t in result.topics if t.name.startswith(self.name)]
+        if isinstance(answer, ElectLeadersResponse):
+            answer.replica_election_results = [
+                result
+                for result in answer.replica_election_results
+                if result.topic.startswith(self.name) or result.partition_result
+            ]
         if isinstance(answer, ListConfigResourcesResponse):
             answer.config_resources = [
                 resource
@@ -379,7 +465,9 @@ class Script:
         others = [
             client
             for _, client in sorted(self._clients.items())
-            if client is not speaker and client.waiting is not None
+            if client is not speaker
+            and client.waiting is not None
+            and not client.waiting.is_deferred
         ]
         for group_id in sorted(
             {c.waiting.group_id for c in others if c.waiting and c.waiting.group_id}
@@ -433,6 +521,10 @@ class Scenario:
         """Whether it is about the consumer group protocol."""
         return self.chapter.startswith(CONSUMER_CHAPTERS)
 
+    @property
+    def is_of_transactions(self) -> bool:
+        return self.chapter.startswith(TRANSACTION_CHAPTERS)
+
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
 """Every scenario by name, in the order of its chapter; filled by `@scenario`."""
@@ -467,7 +559,13 @@ class Performance(NamedTuple):
 
 def perform(scenario: Scenario, broker: Restartable) -> Performance:
     """Play a scenario at this broker."""
-    script = Script(scenario.name, broker.port, broker.restart)
+    script = Script(
+        scenario.name,
+        broker.port,
+        broker.restart,
+        transactions=scenario.profile in TRANSACTIONAL,
+        numbers_epochs=scenario.is_of_transactions and scenario.profile in RESTARTED,
+    )
     try:
         scenario.play(script)
         return Performance(script.finish(), script.topics)

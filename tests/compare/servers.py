@@ -33,6 +33,8 @@ _CONSUMERS: Final = {
     "group.consumer.assignment.interval.ms": "0",
 }
 
+_TRANSACTIONS: Final = {**_EVERYWHERE, "transaction.state.log.num.partitions": "3"}
+
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": _EVERYWHERE,
     "delayed": {**_EVERYWHERE, "group.initial.rebalance.delay.ms": "700"},
@@ -56,9 +58,20 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "only downgrades": {**_CONSUMERS, "group.consumer.migration.policy": "downgrade"},
     "no migration": {**_CONSUMERS, "group.consumer.migration.policy": "disabled"},
     "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
+    "transactions": _TRANSACTIONS,
+    "transactions with short lives": {
+        **_TRANSACTIONS,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+        "transactional.id.expiration.ms": "1500",
+    },
+    "transactions and restarts": _TRANSACTIONS,
 }
 
-RESTARTED: Final = frozenset({"consumers and restarts"})
+TRANSACTIONAL: Final = frozenset(name for name in PROFILES if name.startswith("transactions"))
+"""The profiles whose scenarios need a transaction coordinator from the first step on."""
+
+RESTARTED: Final = frozenset({"consumers and restarts", "transactions and restarts"})
 """The profiles whose scenarios restart the broker, each of them once."""
 
 RESTART_WITHIN_S: Final = 60.0

@@ -56,6 +56,8 @@ def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
             for number, batch in enumerate(walk(segment.path)):
                 if not isinstance(batch, Batch):
                     break  # another scenario's, just being written: ours would be missed
+                if batch.header.is_control:
+                    continue  # see stored_transactions.py
                 for _, _, key, value, headers in read_records(batch.content):
                     assert key is not None
                     assert not headers
@@ -89,7 +91,7 @@ def stored_lines(
 
     `topics`: the ids that are shown as names. `batches`: tell batches apart.
     """
-    names = _Names({encode_uuid(topic_id): name for topic_id, name in (topics or {}).items()})
+    names = StoredNames({encode_uuid(topic_id): name for topic_id, name in (topics or {}).items()})
     records = [
         record
         for record in stored_records(data_dir, scenario)
@@ -100,11 +102,13 @@ def stored_lines(
         if batches and number:
             lines.append(BETWEEN_BATCHES)
         shown = list(batch)
-        lines += _in_order(shown, names) if batches else [_line(record, names) for record in shown]
+        lines += (
+            _in_order(shown, names) if batches else [stored_line(record, names) for record in shown]
+        )
     return [line.replace(scenario, "~") for line in lines]
 
 
-class _Names:
+class StoredNames:
     """What stands for random ids: the names of topics, and numbers."""
 
     def __init__(self, topics: Mapping[str, str]) -> None:
@@ -133,14 +137,14 @@ class _Names:
         return self._hashes.setdefault(value, f"<hash {len(self._hashes)}>")
 
 
-def _in_order(batch: Sequence[Stored], names: _Names) -> Iterator[str]:
+def _in_order(batch: Sequence[Stored], names: StoredNames) -> Iterator[str]:
     """A batch; Kafka takes neighbours of one type from a hash map of members."""
     for _, neighbours in groupby(batch, key=lambda record: (record.key[:2], record.value is None)):
         in_order = sorted(neighbours, key=lambda record: names.sorting_key(record.key))
-        yield from (_line(record, names) for record in in_order)
+        yield from (stored_line(record, names) for record in in_order)
 
 
-def _line(record: Stored, names: _Names) -> str:
+def stored_line(record: Stored, names: StoredNames) -> str:
     assert_canonical(record.key, record.value)
     shown = decode_group_record(record.key, record.value)
     assert shown.problem is None, shown
@@ -157,7 +161,7 @@ def _line(record: Stored, names: _Names) -> str:
     return _RANDOM_ID.sub(lambda found: names.number(found.group()), line)
 
 
-def _replace_free_choices(data: dict, names: _Names) -> None:
+def _replace_free_choices(data: dict, names: StoredNames) -> None:
     committed = data.get("commitTimestamp")
     if "expireTimestamp" in data:
         data["expireTimestamp"] = f"<time> + {data['expireTimestamp'] - committed}"

@@ -245,7 +245,7 @@ def the_end_of_an_epoch_is_told(script: Script) -> None:
 @scenario()
 def a_producer_is_given_an_id(script: Script) -> None:
     a = script.client("a")
-    script.until("producer ids are at hand", lambda: _has_producer_ids(script))
+    script.until("producer ids are at hand", lambda: has_producer_ids(script))
     for version in range(6):
         a.ask(InitProducerIdRequest(None, 60_000), version)
     a.ask(InitProducerIdRequest(None, -1), 5)
@@ -253,7 +253,7 @@ def a_producer_is_given_an_id(script: Script) -> None:
     a.ask(InitProducerIdRequest(None, 60_000, ProducerId(5), 3), 5)
 
 
-def _has_producer_ids(script: Script) -> bool:
+def has_producer_ids(script: Script) -> bool:
     """A fresh Kafka has to ask its controller for a block of them first."""
     answer = script.ask_aside(InitProducerIdRequest(None, 60_000), 4, InitProducerIdResponse)
     return answer.error_code is ErrorCode.NONE

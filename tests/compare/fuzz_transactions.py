@@ -1,0 +1,224 @@
+"""Fuzz of transactions: random requests of producers to Kafka and to the daemon in lockstep.
+
+    python -m tests.compare.fuzz_transactions --driver path/to/kafka [--port 21900]
+        [--seeds 1-200] [--restart]
+
+Each play has topics, groups and transactional ids of its own. The first answer or stored record
+that differs ends it; the steps are then shortened to those that are needed, and printed. Exits with
+1 if anything differs. `--restart` restarts both brokers in the middle of the plays, ten at a time:
+ours by SIGKILL.
+"""
+
+import argparse
+import difflib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.compare.fuzz_consumer_groups import daemon
+from tests.compare.random_transactions import TOPICS, RandomTransactions, Step, take
+from tests.compare.script import Script
+from tests.compare.servers import Broker, kafka
+from tests.compare.shortening import shortened
+from tests.compare.stored_transactions import transaction_lines
+from tests.compare.warm_up import until_serving
+
+PROFILE: Final = "transactions"
+STEPS: Final = 60
+AT_A_RESTART: Final = 10
+
+
+class Brokers(NamedTuple):
+    kafka: Broker
+    ours: Broker
+    kafkas_data: Path
+    our_data: Path
+    restarts: bool = False
+    """Whether they are restarted between plays."""
+
+    def restart(self) -> None:
+        self.kafka.restart()
+        self.ours.restart()
+
+
+@contextmanager
+def brokers(driver: str, port: int, *, restarts: bool) -> Iterator[Brokers]:
+    with (
+        tempfile.TemporaryDirectory() as kafkas,
+        tempfile.TemporaryDirectory() as ours,
+        kafka(PROFILE, Path(kafkas), driver, port) as kafka_broker,
+        daemon(PROFILE, Path(ours) / "ids.json") as our_broker,
+    ):
+        for broker in (kafka_broker, our_broker):
+            until_serving(broker.port, transactions=True)
+        folders = Path(kafkas) / "data", Path(ours) / "data"
+        yield Brokers(kafka_broker, our_broker, *folders, restarts)
+
+
+class Pair:
+    """The same play at Kafka and at the daemon."""
+
+    def __init__(self, at: Brokers, name: str) -> None:
+        self.at = at
+        self.name = name
+        self.sides = [
+            Script(
+                name,
+                broker.port,
+                lambda: None,
+                transactions=True,
+                numbers_epochs=at.restarts,
+            )
+            for broker in (at.kafka, at.ours)
+        ]
+        self.sides[1].be_given(self.sides[0].given_ms)
+        for side in self.sides:
+            for topic, partitions in TOPICS.items():
+                side.topic(topic, partitions)
+        self._compared = [0, 0]
+
+    def take(self, step: Step) -> list[str]:
+        """Returns the lines that differ; nothing means that both answer alike."""
+        for side in self.sides:
+            take(side, step)
+        return self.difference()
+
+    def difference(self) -> list[str]:
+        new = []
+        for index, side in enumerate(self.sides):
+            new.append(side.transcript[self._compared[index] :])
+            self._compared[index] = len(side.transcript)
+        if new[0] == new[1]:
+            return []
+        return [*(f"kafka {line}" for line in new[0]), *(f"ours  {line}" for line in new[1])]
+
+    def restarted(self) -> list[str]:
+        """Both brokers were started again: connect."""
+        for side in self.sides:
+            side.restart_broker()
+        return self.difference()
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.close()
+
+    def stored_difference(self) -> list[str]:
+        at = self.at
+        kafkas = transaction_lines(at.kafkas_data, self.name, numbers_epochs=at.restarts)
+        ours = transaction_lines(at.our_data, self.name, numbers_epochs=at.restarts)
+        return list(difflib.unified_diff(kafkas, ours, "kafka's log", "our log", "", "", 3, ""))
+
+
+class Play:
+    """One random play."""
+
+    def __init__(self, at: Brokers, seed: int) -> None:
+        self.seed = seed
+        self.name = f"fuzz_{seed}"
+        self.pair = Pair(at, self.name)
+        self.choices = RandomTransactions(seed)
+        self.steps: list[Step] = []
+        self.found: list[str] = []
+
+    def begin(self) -> None:
+        self._take(*self.choices.setup())
+
+    def go_on(self, steps: int) -> None:
+        for _ in range(steps):
+            if self.found:
+                return
+            self._take(self.choices.next_step())
+
+    def restarted(self) -> None:
+        self.found = self.found or self.pair.restarted()
+
+    def end(self) -> None:
+        if not self.found:
+            self._take(Step("a", "describe", {}), Step("a", "producers", {}))
+        self.pair.close()
+        self.found = self.found or self.pair.stored_difference()
+
+    def _take(self, *steps: Step) -> None:
+        for step in steps:
+            if not self.found:
+                self.steps.append(step)
+                self.found = self.pair.take(step)
+
+
+def replay(at: Brokers, name: str, steps: Sequence[Step]) -> list[str]:
+    """The first difference that these steps lead to, in a new play."""
+    pair = Pair(at, name)
+    try:
+        for step in steps:
+            found = pair.take(step)
+            if found:
+                return found
+    except AssertionError as error:  # a broker does not come to an end with it
+        return [f"failed: {error}"]
+    finally:
+        pair.close()
+    return pair.stored_difference()
+
+
+def report(at: Brokers, play: Play, *, shorten: bool) -> None:
+    steps, found = play.steps, play.found
+    print(f"\n=== seed {play.seed}: {len(steps)} steps")
+    print("\n".join(found).replace(play.name, "~"), flush=True)
+    if shorten:
+        fewer, again = shortened(partial(replay, at), play.name, list(steps))
+        if not fewer:
+            print("(not seen again)")
+        steps, found = fewer or steps, again or found
+    for step in steps:
+        print("  ", tuple(step))
+    for line in found:
+        print(line.replace(play.name, "~"))
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare transactions with Kafka's.")
+    parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
+    parser.add_argument("--port", type=int, default=21900)
+    parser.add_argument("--seeds", default="1-50", help="the first and the last one")
+    parser.add_argument("--restart", action="store_true")
+    options = parser.parse_args()
+    if not options.driver:
+        parser.error("name the driver script with --driver or KAFKA_DRIVER")
+    first, last = (int(seed) for seed in options.seeds.split("-"))
+    plays = fuzz(options, range(first, last + 1))
+    differing = [play.seed for play in plays if play.found]
+    count = sum(len(play.steps) for play in plays)
+    print(f"{len(plays)} plays, {count} steps, {len(differing)} differ: {differing}")
+    return 1 if differing else 0
+
+
+def fuzz(options: argparse.Namespace, seeds: Sequence[int]) -> list[Play]:
+    done: list[Play] = []
+    at_once = AT_A_RESTART if options.restart else 1
+    with brokers(options.driver, options.port, restarts=options.restart) as at:
+        for begin in range(0, len(seeds), at_once):
+            plays = [Play(at, seed) for seed in seeds[begin : begin + at_once]]
+            for play in plays:
+                play.begin()
+                play.go_on(STEPS // 2 if options.restart else STEPS)
+            if options.restart:
+                at.restart()
+                for play in plays:
+                    play.restarted()
+                    play.go_on(STEPS // 2)
+            for play in plays:
+                play.end()
+                if play.found:
+                    report(at, play, shorten=not options.restart)
+            done += plays
+    return done
+
+
+if __name__ == "__main__":
+    sys.exit(main())
