@@ -263,6 +263,7 @@ def _data_plane(
         reply=server.reply,
         observe=base.observer,
         hang_up=server.hang_up,
+        fetch_answer_max_bytes=server.fetch_answer_max_bytes,
         producer_snapshot=storage.producers_file,
         appender=io.appender,
         checker=io.checker,

@@ -139,13 +139,15 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     rollcall_connection_unsent_max_bytes: int = integer(
         16_777_216,
         "Bytes of answers kept for one client that does not read them. At the limit no more of "
-        "its requests are read, so that one stuck client cannot fill the memory.",
+        "its requests are read, so that one stuck client cannot fill the memory. A Fetch answer "
+        "has at most so many bytes of records, or one batch.",
         at_least=1,
     )
     rollcall_connections_unsent_max_bytes: int = integer(
         268_435_456,
         "Bytes of unread answers kept for all clients together. At the limit, requests of the "
-        "clients with the most unread answers wait first.",
+        "clients with the most unread answers wait first. The less room is left, the fewer batches "
+        "a Fetch answer has.",
         at_least=1,
         long=True,
     )

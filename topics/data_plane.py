@@ -63,7 +63,8 @@ class DataPlane:
     """Not thread-safe: used on one thread. `reply(token, None)` ends a Produce with acks=0.
 
     `hang_up` closes the connection of a refused Produce with acks=0, as Kafka does, or of a client
-    that a bug left without an answer. Without `producer_snapshot` the producer states are read from
+    that a bug left without an answer. `fetch_answer_max_bytes` is asked for each Fetch, in the
+    reader's thread too. Without `producer_snapshot` the producer states are read from
     the whole log after a restart.
 
     `appender` changes the logs: appends, flushes, retention, producer states. `checker` runs the
@@ -85,6 +86,7 @@ class DataPlane:
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
         hang_up: Callable[[ReplyToken], None] | None = None,
+        fetch_answer_max_bytes: Callable[[], int] | None = None,
         producer_snapshot: ProducerFile | None = None,
         new_topic_id: Callable[[], TopicId] = random_topic_id,
         appender: IoExecutor = INLINE,
@@ -124,6 +126,7 @@ class DataPlane:
             settings,
             reply=reply,
             hang_up=self._hang_up,
+            answer_max_bytes=fetch_answer_max_bytes,
             observe=observe,
             reader=reader,
         )

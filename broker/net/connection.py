@@ -20,7 +20,7 @@ from typing import Final, Protocol, cast
 
 from broker.loop.clock import SystemClock
 from broker.net.peer import client_host, peer_address
-from broker.net.quotas import REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
+from broker.net.quotas import COUNTED_TURN_S, REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.net.route import Route
 from broker.net.sockets import Bound
@@ -51,6 +51,7 @@ class ConnectionHost(Protocol):
 
     clock: SystemClock
     decoder: RequestDecoder
+    is_pass_over: bool
     latest_route: Route | None
     produce_max_bytes: int
     quotas: Quotas
@@ -75,6 +76,8 @@ class ConnectionHost(Protocol):
     def turn_failed(self, connection: "Connection", error: Exception) -> None: ...
 
     def turn_was_long(self, seconds: float) -> None: ...
+
+    def count_turn(self, seconds: float) -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -155,9 +158,14 @@ class Connection(asyncio.Protocol):
         if self._request_bytes.is_limited and self._request_bytes.is_full and not self._blocked:
             self._blocked = True
             self._request_bytes.wait_for_room(self)
+        if self._server.is_pass_over and not self._blocked:
+            self._blocked = True
+            self.flush_soon()
         if not self._blocked:
             try:
-                self._turn(data)
+                took_s = self._turn(data)
+                if took_s >= COUNTED_TURN_S:
+                    self._server.count_turn(took_s)
             except Exception as error:  # noqa: BLE001 - no client's bytes may end more than its own
                 self._server.turn_failed(self, error)
             return
@@ -344,8 +352,11 @@ class Connection(asyncio.Protocol):
 
     # One turn.
 
-    def _turn(self, data: bytes) -> None:
-        """Handle what was postponed, then `data`; write all answers of it at once."""
+    def _turn(self, data: bytes) -> float:
+        """Handle what was postponed, then `data`; write all answers of it at once.
+
+        How long it took, in seconds.
+        """
         server = self._server
         now = server.clock.now()
         started_s = server.stopwatch()
@@ -372,6 +383,7 @@ class Connection(asyncio.Protocol):
         took_s = server.stopwatch() - started_s
         if took_s >= LONG_TURN_S:
             server.turn_was_long(took_s)
+        return took_s
 
     def _split(self, data: bytes, now: Now, started_s: float) -> None:
         """Handle the requests in `data`, and keep those that come after one that blocks."""
@@ -460,6 +472,7 @@ class Connection(asyncio.Protocol):
         """The peer does not read: beyond the limits its next request waits until it has."""
         size = self.unsent_bytes
         self._unsent.set_backlog(self, size)
+        self._unsent.read_some_again()
         if not self._unsent.allows(size + self._kept_bytes):
             self._writing_paused = self._blocked = True
 

@@ -10,11 +10,14 @@ parsed.
 connection while an earlier one is missing (`kept_bytes`), then in its transport while the kernel
 takes no more (the backlog); what the kernel holds is not our memory. A connection may ask for more
 while its unsent bytes are at most the room that the others leave: those with the most unsent bytes
-stop first, the sum stays below the limit, and a client that reads its answers is always served. The
-size of an answer is known only when it is there, so the sum may exceed the limit by one answer of
-each connection. Kafka has no such limit.
+stop first, the sum stays below the limit, and a client that reads its answers is always served.
+`answer_max` limits the records in one Fetch answer by what is unsent already, so that many clients
+which fetch much and read slowly have small answers in memory, not large ones. The size of any other
+answer is known only when it is there, so the sum may exceed the limit by one answer of each
+connection. Kafka has no such limit: it sends records from the file, without a copy in its memory.
 """
 
+from itertools import islice
 from typing import Final, Protocol
 
 from broker.net.request import PendingRequest
@@ -26,8 +29,23 @@ TURN_S_MAX: Final = 0.002
 takes longer ends its turn, but cannot be interrupted."""
 
 PASS_S_MAX: Final = 0.005
-"""For the postponed turns of all connections; then the sockets are polled again. So a client with
-one request waits no longer than this, however many others have sent thousands."""
+"""For the turns of all connections whose bytes have arrived, and for those that were postponed;
+then the sockets are polled again. So a client with one request waits no longer than this, however
+many others have sent thousands, or have sent requests with large answers."""
+
+COUNTED_TURN_S: Final = 0.000_2
+"""Turns that take less do not count towards the pass: there are not enough of them in one."""
+
+
+_ROOM_PER_ANSWER: Final = 4
+"""A Fetch answer may fill a quarter of the room that is left."""
+
+_SHARES: Final = 2
+"""However little room is left, each connection may have its share of a half of the limit."""
+
+_BACKLOGS_READ_AGAIN: Final = 4
+"""Other backlogs that are read again when one is set: with many of them, all are read again while
+a quarter of them are set."""
 
 
 class Sender(Protocol):
@@ -53,11 +71,28 @@ class UnsentBytes:
         self._total_max_bytes = total_max_bytes
         self._backlogs: dict[Sender, int] = {}  # by connection, as they were read last
         self._backlog_bytes = 0  # their sum
+        self._set_since_count = 0  # how many were set since all were read
         self.kept_bytes = 0
 
     def set_backlog(self, connection: Sender, size: int) -> None:
-        self._backlog_bytes += size - self._backlogs.get(connection, 0)
+        """A connection's backlog as it is now. It becomes the last that is read again."""
+        self._backlog_bytes += size - self._backlogs.pop(connection, 0)
         self._backlogs[connection] = size
+        self._set_since_count += 1
+
+    def read_some_again(self) -> None:
+        """So that what clients have read meanwhile becomes room."""
+        for connection in tuple(islice(self._backlogs, _BACKLOGS_READ_AGAIN)):
+            self.set_backlog(connection, connection.unsent_bytes)
+
+    def answer_max(self, connections: int) -> int:
+        """Bytes of records that one Fetch answer may have now, with so many connections.
+
+        Any thread may call it.
+        """
+        room = self._total_max_bytes - self.kept_bytes - self._backlog_bytes
+        share = self._total_max_bytes // (_SHARES * max(connections, 1))
+        return min(self._connection_max_bytes, max(room // _ROOM_PER_ANSWER, share))
 
     def remove_backlog(self, connection: Sender) -> None:
         self._backlog_bytes -= self._backlogs.pop(connection, 0)
@@ -67,15 +102,17 @@ class UnsentBytes:
         if size > self._connection_max_bytes:
             return False
         total_max = self._total_max_bytes
-        return (
-            size <= total_max - self.kept_bytes - self._backlog_bytes
-            or size <= total_max - self.total_bytes()
-        )
+        if size <= total_max - self.kept_bytes - self._backlog_bytes:
+            return True
+        if self._set_since_count * _BACKLOGS_READ_AGAIN < len(self._backlogs):
+            return False  # they were counted a moment ago; with many it takes a millisecond
+        return size <= total_max - self.total_bytes()
 
     def total_bytes(self) -> int:
         """Of all connections, at this moment."""
-        for connection in self._backlogs:
+        for connection in tuple(self._backlogs):
             self.set_backlog(connection, connection.unsent_bytes)
+        self._set_since_count = 0
         return self.kept_bytes + self._backlog_bytes
 
 

@@ -57,6 +57,8 @@ class Server:
         self._to_flush: list[Connection] = []
         self._postponed: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
         self._is_flush_due = False
+        self._pass_s = 0.0  # the turns of this pass over the sockets
+        self.is_pass_over = False  # the next connections with bytes wait for the next pass
         self._waiting: deque[Connection] = deque()  # beyond max.connections
         self._by_host: dict[str, int] = {}
         self._next_sweep_ms: int | None = None
@@ -167,6 +169,10 @@ class Server:
             disconnected(token, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._part_failed("disconnected", token.connection, error)
+
+    def fetch_answer_max_bytes(self) -> int:
+        """Bytes of records that one Fetch answer may have now; any thread may call it."""
+        return self.quotas.unsent.answer_max(len(self.connections))
 
     # Turns.
 
@@ -279,6 +285,17 @@ class Server:
         event = self.fault_log.peer_fault(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:
             self._observe(event)
+
+    def count_turn(self, seconds: float) -> None:
+        """A turn for bytes that have just arrived: the others of this pass may have to wait."""
+        if not self._pass_s:
+            self._loop.call_soon(self._begin_pass)
+        self._pass_s += seconds
+        self.is_pass_over = self._pass_s >= PASS_S_MAX
+
+    def _begin_pass(self) -> None:
+        self._pass_s = 0.0
+        self.is_pass_over = False
 
     def turn_was_long(self, seconds: float) -> None:
         """Count a turn of one connection that blocked all others."""

@@ -122,6 +122,7 @@ class Plane:
         self.answers: dict[ReplyToken, Response | None] = {}
         self.closed_connections: list[ReplyToken] = []
         self.now = Now(1_000_000, WALL_MS)
+        self.fetch_answer_max_bytes = 1 << 31
         self.repair = False
         self._ids = 0
         self.data = self._start()
@@ -151,6 +152,7 @@ class Plane:
             reply=self._reply,
             observe=self.events.append,
             hang_up=self.closed_connections.append,
+            fetch_answer_max_bytes=lambda: self.fetch_answer_max_bytes,
             producer_snapshot=self.producer_snapshot,
             new_topic_id=self._next_id,
             repair=self.repair,

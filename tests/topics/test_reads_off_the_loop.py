@@ -205,3 +205,22 @@ def _offset(plane: Plane, token: ReplyToken) -> tuple[ErrorCode, int]:
     assert isinstance(response, ListOffsetsResponse)
     partition = response.topics[0].partitions[0]
     return partition.error_code, partition.offset
+
+
+def test_what_the_thread_has_read_and_nobody_has_answered_takes_room(
+    plane: Plane, reader: HeldIo
+) -> None:
+    size = len(plane.log("a").stored[0])
+    plane.fetch_answer_max_bytes = 3 * size
+    tokens = [plane.park_fetch("a", 0) for _ in range(3)]
+    plane.data.disconnected(tokens[1], plane.now)
+    for hand_back in [reader.work() for _ in tokens]:
+        hand_back()
+    counts = [
+        len(offsets_of(plane.fetched(token).records or b"")) for token in (tokens[0], tokens[2])
+    ]
+    assert counts == [3, 1]
+    # All of it is answered, or given up: the room is there again.
+    token = plane.park_fetch("a", 0)
+    reader.run()
+    assert len(offsets_of(plane.fetched(token).records or b"")) == 3

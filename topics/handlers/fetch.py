@@ -32,6 +32,7 @@ from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Corrupt, TopicLog, TopicPartition
+from storage.batch.record_batch import iter_batches
 from topics.cluster import ClusterView
 from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
@@ -67,6 +68,7 @@ class LogReadResult(NamedTuple):
     partition: Partition | None = None
     written_bytes: int = 0
     fault: str | None = None  # of the disk
+    limit: int = 0  # of bytes, of this partition
 
     @property
     def size(self) -> int:
@@ -88,6 +90,7 @@ class FetchHandler:
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
         hang_up: Callable[[ReplyToken], None],
+        answer_max_bytes: Callable[[], int] | None,
         observe: Callable[[TopicEvent], None],
         reader: IoExecutor,
     ) -> None:
@@ -96,9 +99,13 @@ class FetchHandler:
         self._fetch_max_bytes = settings.fetch_max_bytes
         self._reply = reply
         self._hang_up = hang_up
+        self._answer_max_bytes = answer_max_bytes or (lambda: settings.fetch_max_bytes)
         self._observe = observe
         self._reader = reader
         self._reading: set[ReplyToken] = set()  # in the reader's thread
+        # Bytes that the reader's thread has read, and those of them that the loop has taken over.
+        self._thread_read_bytes = 0
+        self._thread_taken_bytes = 0
         self._is_stopping = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
         self.sessions = FetchSessionCache(
@@ -135,7 +142,14 @@ class FetchHandler:
             return
         self._reading.add(token)
 
+        def read_in_thread() -> list[LogReadResult] | None:
+            reads = self._read(request, targets, may_open=True)
+            self._thread_read_bytes += _bytes_of(reads)
+            return reads
+
         def done(reads: list[LogReadResult] | Exception | None) -> None:
+            if not isinstance(reads, Exception):
+                self._thread_taken_bytes += _bytes_of(reads)
             if token not in self._reading:
                 return  # the client has left
             self._reading.remove(token)
@@ -144,7 +158,7 @@ class FetchHandler:
                 raise reads or AssertionError("nothing was read")
             self._answer_or_park(context, token, reads, deadline_ms)
 
-        self._reader.submit(lambda: self._read(request, targets, may_open=True), done)
+        self._reader.submit(read_in_thread, done)
 
     def _answer_or_park(
         self,
@@ -156,19 +170,25 @@ class FetchHandler:
         """Answer, or park the fetch until there is more."""
         request = context.request
         reads = [self._checked_again(read) for read in reads]
-        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
-        min_bytes = min(request.min_bytes, max_bytes)
+        # Without room an answer still has a batch: that is waited for, not answered with nothing.
+        room = max(self._answer_room(), 1)
+        min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes, room)
+        readable = [_readable_bytes(request, read, min_bytes) for read in reads]
         if (
             deadline_ms is None
             or request.max_wait_ms <= 0
             or self._is_stopping
             or not any(read.partition for read in reads)
-            or sum(read.size for read in reads) >= min_bytes
+            or sum(readable) >= min_bytes
             or any(read.ends_waiting for read in reads if read.partition)
         ):
             self._answer(context, token, reads)
             return
-        awaited = tuple(_awaited(read, read.partition) for read in reads if read.partition)
+        awaited = tuple(
+            _awaited(read, read.partition, size)
+            for read, size in zip(reads, readable, strict=True)
+            if read.partition
+        )
         op = DelayedFetch(context, token, awaited, min_bytes, deadline_ms)
         command = self.purgatory.try_complete_else_watch(op)
         if command is not None:  # more was appended while it was read
@@ -239,7 +259,7 @@ class FetchHandler:
         may_open: bool,
     ) -> list[LogReadResult] | None:
         """Read all, in any thread; None if a file must be opened and may not."""
-        room = min(request.max_bytes, self._fetch_max_bytes)
+        room = min(request.max_bytes, self._fetch_max_bytes, self._answer_room())
         at_least_one = True
         reads: list[LogReadResult] = []
         for target in targets:
@@ -256,6 +276,13 @@ class FetchHandler:
                 at_least_one = False
                 room -= read.size
         return reads
+
+    def _answer_room(self) -> int:
+        """Bytes that an answer may have, so that answers which nobody reads do not fill the memory.
+
+        What the thread has read and the loop has not yet answered counts as unread.
+        """
+        return self._answer_max_bytes() - (self._thread_read_bytes - self._thread_taken_bytes)
 
     def _is_current(self, requested: RequestedPartition) -> bool:
         """Whether the topic of that name still has that id: it was not deleted and recreated."""
@@ -379,11 +406,11 @@ def _read_partition(
     asked = requested.asked
     if not may_open and 0 <= asked.last_fetched_epoch != log.leader_epoch:
         return None  # the end of an earlier epoch is read from the log
+    max_bytes = min(max(asked.partition_max_bytes, 0), room)
     try:
         diverging = _diverging(log, asked)
         records: bytes | None = b""
         if diverging is None:
-            max_bytes = min(max(asked.partition_max_bytes, 0), room)
             read = log.read if may_open else log.read_open
             records = read(
                 asked.fetch_offset, max_bytes, up_to=log.high_watermark, at_least_one=at_least_one
@@ -396,12 +423,33 @@ def _read_partition(
     if records is None:
         return None
     data = _found(request, requested, log, records, diverging)
-    return LogReadResult(requested, data, partition, written_bytes)
+    return LogReadResult(requested, data, partition, written_bytes, limit=max_bytes)
 
 
-def _awaited(read: LogReadResult, partition: Partition) -> FetchPartitionStatus:
+def _awaited(read: LogReadResult, partition: Partition, size: int) -> FetchPartitionStatus:
     max_bytes = read.requested.asked.partition_max_bytes
-    return FetchPartitionStatus(partition, read.size, read.written_bytes, max_bytes)
+    return FetchPartitionStatus(partition, size, read.written_bytes, max_bytes)
+
+
+def _readable_bytes(request: FetchRequest, read: LogReadResult, min_bytes: int) -> int:
+    """What counts for min_bytes: up to the limit, also where the limit is within a batch.
+
+    Kafka sends a part of that batch, so there the bytes that are sent are those that count.
+    """
+    size = read.size
+    if size >= min_bytes or read.limit <= size:
+        return size
+    data = read.data
+    is_committed = request.isolation_level == READ_COMMITTED
+    end = data.last_stable_offset if is_committed else data.high_watermark
+    next_offset = read.requested.asked.fetch_offset
+    for _, header in iter_batches(data.records or b""):
+        next_offset = header.next_offset
+    return read.limit if next_offset < end else size
+
+
+def _bytes_of(reads: Sequence[LogReadResult] | None) -> int:
+    return sum(read.size for read in reads or ())
 
 
 def _is_follower(request: FetchRequest) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.net.connection import UNREAD_BYTES_MAX
-from broker.net.quotas import PASS_S_MAX, REQUESTS_A_TURN_MAX, TURN_S_MAX
+from broker.net.quotas import COUNTED_TURN_S, PASS_S_MAX, REQUESTS_A_TURN_MAX, TURN_S_MAX
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -128,3 +128,36 @@ def test_what_waits_for_its_turn_is_bounded() -> None:
     wire.run_until_idle()
     assert sum(isinstance(asked, HeartbeatRequest) for asked, _ in wire.core.asked) == 60_000
     assert pipe.answered == list(range(1, 60_001))
+
+
+def test_turns_of_arriving_bytes_end_with_the_pass() -> None:
+    """Many requests arrive in one pass, each alone and each too short to be long by itself."""
+    wire = Wire()
+    work = Work(wire)
+    work.commit_s = PASS_S_MAX / 4
+    pipes = [wire.connect() for _ in range(20)]
+    for pipe in pipes:
+        pipe.ask(commit())
+    for pipe in pipes:
+        pipe.arrive()
+    assert len(wire.core.asked) == 4
+    assert work.now_s == pytest.approx(PASS_S_MAX)
+
+    late = wire.connect()
+    late.ask(heartbeat())
+    waited_s = work.until(lambda: late.answered == [1])
+    assert waited_s <= 2 * PASS_S_MAX
+    work.until(lambda: all(pipe.answered == [1] for pipe in pipes))
+
+
+def test_short_turns_do_not_end_a_pass() -> None:
+    wire = Wire()
+    work = Work(wire)
+    work.commit_s = COUNTED_TURN_S / 2
+    pipes = [wire.connect() for _ in range(200)]
+    for pipe in pipes:
+        pipe.ask(commit())
+        pipe.arrive()
+    assert len(wire.core.asked) == 200
+    assert not wire.server.is_pass_over
+    assert work.now_s > PASS_S_MAX

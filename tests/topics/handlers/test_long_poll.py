@@ -190,3 +190,68 @@ def test_many_who_wait_for_one_partition_are_all_answered_once(plane: Plane) -> 
     plane.produce("a")
     plane.advance(1_000)
     assert all(plane.answered(token) for token in tokens)
+
+
+# Limits that are within a batch: Kafka sends a part of it, so what counts is the limit
+
+
+def fetch_of(plane: Plane, max_bytes: int, partition_max_bytes: int, min_bytes: int) -> bool:
+    """Whether a fetch from the first offset is answered at once."""
+    asked = [FetchPartition(n, partition_max_bytes=partition_max_bytes) for n in (0, 1)]
+    request = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        topics=(FetchTopic(TopicName("a"), partitions=asked),),
+    )
+    return plane.answered(plane.send(request, 12))
+
+
+def test_a_full_answer_is_not_waited_for(plane: Plane) -> None:
+    plane.given_records("a", 3)
+    limit = 2 * len(plane.log("a").stored[0]) + 20
+    assert fetch_of(plane, limit, MEBIBYTE, min_bytes=limit)
+    assert fetch_of(plane, limit, MEBIBYTE, min_bytes=MEBIBYTE)
+    assert fetch_of(plane, MEBIBYTE, limit, min_bytes=limit)
+    assert not fetch_of(plane, MEBIBYTE, limit, min_bytes=limit + 1)
+
+
+def test_an_answer_that_has_everything_is_not_full(plane: Plane) -> None:
+    plane.given_records("a", 2)
+    limit = 2 * len(plane.log("a").stored[0]) + 20
+    assert not fetch_of(plane, limit, MEBIBYTE, min_bytes=limit)
+    assert not fetch_of(plane, MEBIBYTE, limit, min_bytes=limit)
+
+
+def test_the_rest_of_a_limit_counts_in_the_next_partition(plane: Plane) -> None:
+    plane.given_records("a", 1)
+    plane.given_records("a", 1, 1)
+    size = len(plane.log("a").stored[0])
+    assert fetch_of(plane, size + 5, MEBIBYTE, min_bytes=size + 5)
+    assert not fetch_of(plane, 2 * size + 5, MEBIBYTE, min_bytes=2 * size + 5)
+
+
+# Bytes that the connections can take
+
+
+@pytest.mark.parametrize("cold_before", [0, 10])
+def test_an_answer_has_no_more_than_the_connections_can_take(
+    plane: Plane, cold_before: int
+) -> None:
+    plane.given_records("a", 5)
+    plane.log("a").cold_before = cold_before
+    size = len(plane.log("a").stored[0])
+    for room, count in ((3 * size, 3), (size, 1), (0, 1), (-size, 1)):
+        plane.fetch_answer_max_bytes = room
+        token = plane.park_fetch("a", min_bytes=4 * size)
+        assert plane.answered(token)  # it need not wait for bytes that it would not get
+        assert len(offsets_of(plane.fetched(token).records or b"")) == count
+
+
+@pytest.mark.parametrize("room", [0, -5, 1])
+def test_without_room_a_consumer_at_the_end_waits_as_ever(plane: Plane, room: int) -> None:
+    plane.fetch_answer_max_bytes = room
+    token = plane.park_fetch("a")
+    assert not plane.answered(token)
+    plane.produce("a", plane.batch(b"x"))
+    assert values_of(plane.fetched(token).records or b"") == [b"x"]
