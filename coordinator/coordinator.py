@@ -10,14 +10,12 @@ again. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.commands import Command
-from coordinator.consumer.assignment_job import AssignmentJob, JobResult
-from coordinator.consumer.assignors.assignor import Assignor, AssignorFailed
+from coordinator.consumer.assignors.assignor import Assignor
 from coordinator.consumer.context import consumer_context
 from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.consumer.decide.validate_heartbeat import forbid_heartbeat, validate_heartbeat
@@ -28,12 +26,14 @@ from coordinator.group_counts import GroupCounts
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
 from coordinator.image import LoadStart
+from coordinator.large_assignments import LargeAssignments
 from coordinator.many_groups import ManyGroups
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
 from coordinator.settings import GroupSettings, limit_batches
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
+from coordinator.transactional_commits import TransactionalCommits
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
 from protocol.messages.consumer_group_describe import (
@@ -70,7 +70,8 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.stopwatch import Stopwatch, stopped
 from seams.topics_view import TopicsView
-from storage.api import Log, Position, StoredRecord
+from seams.transactions import TransactionVerifier
+from storage.api import Log, LoggedRecord, Position
 
 R = TypeVar("R", bound=GroupRequest)
 
@@ -87,6 +88,10 @@ def _no_member_id() -> MemberId:
 
 
 def _ignore(_topic_id: TopicId) -> None:
+    pass
+
+
+def _ignore_unstable(_partition: int, _offset: Position | None) -> None:
     pass
 
 
@@ -112,9 +117,12 @@ class GroupCoordinator:
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
         find_transactions: FindTransactions | None = None,
+        verifier: TransactionVerifier | None = None,
+        first_unstable_changed: Callable[[int, Position | None], None] = _ignore_unstable,
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
+        `first_unstable_changed` is told where the oldest open transaction of a partition begins.
         `deleted_topics` are those whose offsets may still be there, from before this process;
         `offsets_forgotten` is called for each, and for those deleted since, when they are gone.
         """
@@ -125,7 +133,6 @@ class GroupCoordinator:
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
-        self._assignment_runner = assignment_runner
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
@@ -149,9 +156,14 @@ class GroupCoordinator:
                 stopwatch,
                 has_runner=assignment_runner is not None,
             ),
-            self._compute,
+            LargeAssignments(self._active, assignment_runner, self._fail).compute,
+            first_unstable_changed,
             history_sink,
         )
+        self.transactions = TransactionalCommits(
+            self._active, topics, verifier, serve=self._serve, reply=reply, fail=self._fail
+        )
+        self.write_marker = self.transactions.write_marker
         many = ManyGroups(
             self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
         )
@@ -176,6 +188,7 @@ class GroupCoordinator:
                 if self._settings.is_consumer_protocol_enabled
                 else self._refuse_consumer_group_describe
             ),
+            **self.transactions.handlers,
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -378,7 +391,7 @@ class GroupCoordinator:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
         self._loading[partition].load_from(load_start)
 
-    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
+    def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
         shard = self._loading[partition]
         shard.load(records)
@@ -479,24 +492,6 @@ class GroupCoordinator:
                 deadline_ms = shard.next_deadline_ms()
             if deadline_ms is not None:
                 self._next_deadline.lower(deadline_ms)
-
-    def _compute(self, partition: int, job: AssignmentJob) -> None:
-        """Make an assignment outside of the turn that asked for it."""
-        assert self._assignment_runner is not None, "nobody makes large assignments"
-        self._assignment_runner.submit(job.run, partial(self._computed, partition, job))
-
-    def _computed(
-        self, partition: int, job: AssignmentJob, result: JobResult | Exception, now: Now
-    ) -> None:
-        shard = self._active[partition]
-        if shard is None:
-            return
-        if not shard.has_room():
-            result = AssignorFailed("the log has no room")  # A heartbeat asks again.
-        try:
-            shard.turn(job.outcome(result), now)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-            self._fail(shard, failure, now)
 
     def topics_deleted(
         self,

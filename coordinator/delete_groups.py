@@ -9,6 +9,7 @@ Kafka's counterpart: `GroupCoordinatorShard.deleteGroups`, `Group.validateDelete
 from coordinator.events import GroupDeleted
 from coordinator.group_view import GroupView
 from coordinator.offsets.events import DeletionCause
+from coordinator.offsets.pending_offsets import NOTHING_PENDING, PendingOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from protocol.names import ErrorCode
@@ -17,9 +18,16 @@ from storage.api import RecordPair
 
 
 def decide_delete_group(
-    group: GroupView | None, now: Now, client_id: str, client_host: str
+    group: GroupView | None,
+    now: Now,
+    client_id: str,
+    client_host: str,
+    pending: PendingOfTopics = NOTHING_PENDING,
 ) -> tuple[ErrorCode, Outcome]:
-    """The group's result, and what follows from it; the outcome answers nobody."""
+    """The group's result, and what follows from it; the outcome answers nobody.
+
+    Its pending offsets go too: a marker that follows changes nothing.
+    """
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND, Outcome()
     error_code = group.validate_delete()
@@ -33,13 +41,20 @@ def decide_delete_group(
         client_id,
         client_host,
     )
-    return ErrorCode.NONE, Outcome(events=[deleted], records=group_and_offset_tombstones(group))
+    records = group_and_offset_tombstones(group, pending)
+    return ErrorCode.NONE, Outcome(events=[deleted], records=records)
 
 
-def group_and_offset_tombstones(group: GroupView) -> list[RecordPair]:
+def group_and_offset_tombstones(
+    group: GroupView, pending: PendingOfTopics = NOTHING_PENDING
+) -> list[RecordPair]:
     """What ends a group in the log."""
     records: list[RecordPair] = []
     for topic, partitions in group.offsets.items():
         add_offset_tombstones(records, group.group_id, topic, partitions)
+    for topic, uncommitted in pending.items():
+        committed = group.offsets.get(topic, {})
+        alone = [index for index in uncommitted if index not in committed]
+        add_offset_tombstones(records, group.group_id, topic, alone)
     records.extend(group.tombstones())
     return records

@@ -12,7 +12,12 @@ from msgspec import Struct
 from coordinator.classic.events import ClassicEvent
 from coordinator.consumer.events import ConsumerEvent
 from coordinator.group import GroupType
-from coordinator.offsets.events import DeletionCause, OffsetEvent, OffsetsOfTopics
+from coordinator.offsets.events import (
+    DeletionCause,
+    OffsetEvent,
+    OffsetsOfTopics,
+    PendingOffsetEvent,
+)
 from coordinator.records import RecordSkipped
 from protocol.names import GroupId
 
@@ -89,7 +94,9 @@ TypedEvent = ClassicEvent | ConsumerEvent
 
 ConversionEvent = GroupConverted | ConversionRefused
 
-Event = GroupCreated | GroupDeleted | ConversionEvent | TypedEvent | OffsetEvent
+Event = (
+    GroupCreated | GroupDeleted | ConversionEvent | TypedEvent | OffsetEvent | PendingOffsetEvent
+)
 """What happens to one group: all that a decision may yield."""
 
 PartitionEvent = PartitionLoaded | PartitionLoadFailed | PartitionClosed

@@ -25,21 +25,29 @@ from coordinator.group_types import (
     end_group,
     new_group,
 )
-from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
-from coordinator.offsets.evolve import evolve_offsets
+from coordinator.offsets.events import (
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsPending,
+    PendingOffsetsDeleted,
+    PendingOffsetsEnded,
+)
+from coordinator.offsets.evolve import evolve_offsets, evolve_pending
+from coordinator.offsets.transactions import no_transactions
 from coordinator.records import batch_bytes_at_most
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId
 from purgatory.purgatory import Purgatory
 from seams.next_deadline import NextDeadline
 from seams.now import Now
-from storage.api import Log, Position, RecordPair
+from storage.api import BatchProducer, Log, Position, RecordPair
 
 RECORDS_ALWAYS_ONE_BATCH: Final = 20
 """So few are never cut in two; the size of a single record was checked by the decision."""
 
 
 _OFFSET_EVENTS: Final = (OffsetsCommitted, OffsetsDeleted)
+_PENDING_EVENTS: Final = (OffsetsPending, PendingOffsetsEnded, PendingOffsetsDeleted)
 _GROUP_EVENTS: Final = (GroupCreated, GroupDeleted, GroupConverted, ConversionRefused)
 
 
@@ -52,6 +60,7 @@ class GroupStore:
         "_settings",
         "groups",
         "purgatory",
+        "transactions",
     )
 
     def __init__(
@@ -67,14 +76,19 @@ class GroupStore:
         self._settings = settings
         self._group_counts = group_counts
         self._next_deadline = next_deadline
+        self.transactions = no_transactions()  # of all groups, those not restored included
         self._deleted_position: Position = 0  # where the newest tombstone of a group ends
 
     # ------------------------------------------------------------ the log
 
-    def append(self, records: Sequence[RecordPair], now: Now) -> Position | None:
+    def append(
+        self, records: Sequence[RecordPair], now: Now, producer: BatchProducer | None = None
+    ) -> Position | None:
         """Append as one batch; a long list of tombstones as several, in its order."""
         if not records:
             return None
+        if producer is not None:
+            return self._append_pending(records, producer, now)
         if (
             len(records) <= RECORDS_ALWAYS_ONE_BATCH
             or batch_bytes_at_most(records) <= self._settings.max_batch_bytes
@@ -83,6 +97,21 @@ class GroupStore:
         middle = len(records) // 2
         self.append(records[:middle], now)
         return self.append(records[middle:], now)
+
+    def _append_pending(
+        self, records: Sequence[RecordPair], producer: BatchProducer, now: Now
+    ) -> Position:
+        """A batch of the producer's transaction. Its decision saw to it that it is one."""
+        first_offset = self._log.end_position
+        position = self._log.append(records, now.wall_ms, producer)
+        self.transactions.producers.wrote(
+            producer.producer_id,
+            producer.producer_epoch,
+            first_offset,
+            len(records) - 1,
+            now.wall_ms,
+        )
+        return position
 
     def members_stored_at(self, group_id: GroupId, position: Position) -> None:
         """The newest record about this group's members ends here."""
@@ -118,8 +147,12 @@ class GroupStore:
                 apply_event(self.groups[group_id], event, self)
             elif isinstance(event, _OFFSET_EVENTS):
                 evolve_offsets(self.groups[group_id], event)
+                if self.transactions.pending.by_group:
+                    evolve_pending(self.transactions.pending, event)
             elif isinstance(event, _GROUP_EVENTS):
                 self._apply_to_groups(group_id, event)
+            elif isinstance(event, _PENDING_EVENTS):
+                evolve_pending(self.transactions.pending, event)
             else:
                 group = self.groups[group_id]
                 state, members = group.state, len(group.members)
@@ -142,6 +175,7 @@ class GroupStore:
                 self._group_counts.removed(group)
                 end_group(group, event.at_ms, self)
                 group.offsets = {}
+                self.transactions.pending.remove_group(group_id)
             case GroupConverted():
                 self._convert(group_id, event)
             case ConversionRefused():
@@ -189,3 +223,5 @@ class GroupStore:
             assert not group.lock.held, f"{group_id} is locked between turns"
             group.check()
             check_group_timers(group, self.purgatory.watching)
+        self.transactions.producers.check()
+        self.transactions.pending.check()

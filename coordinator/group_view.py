@@ -63,6 +63,15 @@ class GroupView(Protocol):
     ) -> ErrorCode:
         """May this member commit in this generation or epoch? NONE if it may."""
 
+    def validate_txn_offset_commit(
+        self,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        generation_id: GenerationId,
+        /,
+    ) -> ErrorCode:
+        """May a producer commit for this member in a transaction? -1, "" and None: for none."""
+
     def validate_earlier_commit(
         self,
         member_id: MemberId,

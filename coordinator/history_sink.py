@@ -12,7 +12,7 @@ from coordinator.classic.events import SessionExtended, SyncParked
 from coordinator.consumer.events import ConsumerSessionExtended
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
-from coordinator.offsets.events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted, OffsetsPending, PendingOffsetsEnded
 from protocol.names import NO_GENERATION
 from seams.now import Now
 
@@ -31,7 +31,12 @@ class HistorySink(Protocol):
         """The group is served from now on, as the log had it."""
 
 
-_NOT_RECORDED_ALONE: Final = (SyncParked, SessionExtended, ConsumerSessionExtended)
+_NOT_RECORDED_ALONE: Final = (
+    SyncParked,
+    SessionExtended,
+    ConsumerSessionExtended,
+    OffsetsPending,
+)
 
 
 def is_history(happened: Sequence[Event]) -> bool:
@@ -41,6 +46,8 @@ def is_history(happened: Sequence[Event]) -> bool:
     last = happened[-1]
     if isinstance(last, OffsetsCommitted):
         return last.generation_id == NO_GENERATION
+    if isinstance(last, PendingOffsetsEnded) and last.is_commit:
+        return is_history(happened[:-1])
     if len(happened) > 1:
         return True
     return not isinstance(last, _NOT_RECORDED_ALONE)

@@ -9,17 +9,26 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from coordinator.group_types import AnyGroup, group_of_plain
+from coordinator.offsets.transactions import OffsetTransactions, no_transactions
 from coordinator.records import RecordSkipped
-from coordinator.restore import apply_record
+from coordinator.restore import (
+    apply_marker,
+    apply_record,
+    apply_transactional_record,
+    note_plain_record,
+)
 from protocol.names import GroupId
-from storage.api import Position, StoredRecord
+from storage.api import LoggedRecord, Position, StoredMarker, StoredRecord
 
-MEANING: Final = 2
+MEANING: Final = 3
 """Raise it when restore.py learns to read what it skipped, or keeps more of a group than before:
 snapshots of another meaning are passed over, and the log is read."""
 
 BEFORE_CONSUMER_GROUPS: Final = 1
 """Records of consumer groups were skipped then. A snapshot that skipped none is as good as ours."""
+
+BEFORE_TRANSACTIONS: Final = 2
+"""Records of open transactions were kept undecoded then. One that has none is as good as ours."""
 
 SKIPPED_KEPT_MAX: Final = 20
 """Of the records that say nothing to us; enough to tell what kind they are."""
@@ -48,6 +57,7 @@ class LoadStart(NamedTuple):
     groups: StoredGroups | None
     position: Position
     skipped: Sequence[RecordSkipped]
+    transactions: OffsetTransactions | None = None
 
 
 NOTHING: Final = LoadStart(None, 0, ())
@@ -56,7 +66,7 @@ NOTHING: Final = LoadStart(None, 0, ())
 class Image:
     """The groups of a log, while it is read and until the shard has taken them all."""
 
-    __slots__ = ("_decoded", "_left", "_left_bytes", "_snapshot", "skipped")
+    __slots__ = ("_decoded", "_left", "_left_bytes", "_snapshot", "skipped", "transactions")
 
     def __init__(self, load_start: LoadStart) -> None:
         self._snapshot = load_start.groups
@@ -67,10 +77,19 @@ class Image:
         self._left_bytes = sum(self._left.values())
         self._decoded: dict[GroupId, AnyGroup] = {}
         self.skipped = list(load_start.skipped)
+        self.transactions = load_start.transactions or no_transactions()
 
-    def apply(self, record: StoredRecord) -> None:
+    def apply(self, record: LoggedRecord) -> None:
         """Write a record of the log into the groups. Raises UnreadableRecord."""
-        nothing = apply_record(self, record)
+        if isinstance(record, StoredRecord):
+            nothing = apply_record(self, record)
+            if self.transactions.pending.by_group:
+                note_plain_record(self.transactions.pending, record)
+        elif isinstance(record, StoredMarker):
+            apply_marker(self, self.transactions, record)
+            return
+        else:
+            nothing = apply_transactional_record(self, self.transactions, record)
         if nothing is not None and len(self.skipped) < SKIPPED_KEPT_MAX:
             self.skipped.append(nothing)
 

@@ -15,7 +15,7 @@ from coordinator.records import RecordSkipped
 from coordinator.shard_context import ShardContext
 from protocol.names import GroupId, TopicName
 from seams.now import Now
-from storage.api import StoredRecord
+from storage.api import LoggedRecord
 
 
 class LazyRestore:
@@ -50,7 +50,7 @@ class LazyRestore:
         """What the log said before some position; its records follow."""
         self._image = Image(load_start)
 
-    def apply(self, records: Iterable[StoredRecord]) -> None:
+    def apply(self, records: Iterable[LoggedRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
         apply = self._image.apply
         for record in records:
@@ -58,6 +58,7 @@ class LazyRestore:
 
     def is_read(self) -> None:
         """That was all of the log."""
+        self._store.transactions = self._image.transactions
         self._group_counts.unrestored += len(self._image)
 
     def give_up(self) -> None:

@@ -118,7 +118,9 @@ class ManyGroups:
         def fetch(
             place: int, group: OffsetFetchRequestGroup, shard: Shard
         ) -> ShardAnswer[tuple[int, OffsetFetchResponseGroup]] | ErrorCode:
-            found, position = shard.fetch_offsets(group, version, now)
+            found, position = shard.offset_turns.fetch(
+                group, version, now, require_stable=request.require_stable
+            )
             counts_against_budget = len(wanted) > 1 or is_large(found)
             if counts_against_budget and not budget.takes(fetched_bytes(found)):
                 return ErrorCode.INVALID_REQUEST
@@ -208,7 +210,7 @@ class ManyGroups:
         ) -> ShardAnswer[DeletableGroupResult] | ErrorCode:
             if not shard.has_room():
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
-            return shard.delete_groups(group_ids, token, now)
+            return shard.offset_turns.delete_groups(group_ids, token, now)
 
         group_ids = dict.fromkeys(request.groups_names)
         self._ask_by_partition(group_ids, delete, delete_refusals, build, token, now)

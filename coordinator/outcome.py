@@ -12,7 +12,7 @@ from coordinator.consumer.assignment_job import AssignmentJob
 from coordinator.events import Event
 from protocol.messages import Response
 from seams.reply_token import ReplyToken
-from storage.api import RecordPair
+from storage.api import BatchProducer, RecordPair
 
 
 class Reply(Struct, frozen=True):
@@ -25,7 +25,8 @@ class Outcome(Struct, frozen=True):
 
     `then` are the commands for the turns that follow at once, before any reply goes out;
     `when_stored` is the command for the turn that follows the storing of `records`; `job` is
-    computed outside of the turn, and ends in a command.
+    computed outside of the turn, and ends in a command; `producer` is the one in whose transaction
+    the records are.
     """
 
     replies: Sequence[Reply] = ()
@@ -35,3 +36,4 @@ class Outcome(Struct, frozen=True):
     then: Sequence[Command] = ()
     when_stored: StoredCommand | None = None
     job: AssignmentJob | None = None
+    producer: BatchProducer | None = None

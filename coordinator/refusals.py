@@ -14,6 +14,11 @@ from coordinator.consumer.decide.refusal import refuse_heartbeat
 from coordinator.offsets.offset_commit import refuse_offset_commit
 from coordinator.offsets.offset_delete import refuse_offset_delete
 from coordinator.offsets.offset_fetch import refuse_offset_fetch
+from coordinator.offsets.txn_offset_commit import (
+    refused_txn_commits,
+    txn_offset_commit_of,
+    txn_offset_commit_refusal,
+)
 from protocol.messages import Response
 from protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from protocol.messages.consumer_group_heartbeat import (
@@ -36,6 +41,7 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
 from protocol.primitives import echoed
 from seams.topics_view import TopicsView
@@ -47,6 +53,7 @@ GroupRequest = (
     | LeaveGroupRequest
     | OffsetCommitRequest
     | OffsetDeleteRequest
+    | TxnOffsetCommitRequest
     | ConsumerGroupHeartbeatRequest
 )
 """Requests about one group."""
@@ -56,7 +63,7 @@ def may_create_group(request: GroupRequest) -> bool:
     """Whether it creates the group that it names if there is none."""
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         return request.member_epoch == JOIN_EPOCH
-    return isinstance(request, JoinGroupRequest | OffsetCommitRequest)
+    return isinstance(request, JoinGroupRequest | OffsetCommitRequest | TxnOffsetCommitRequest)
 
 
 def refuse(
@@ -82,6 +89,9 @@ def refuse(
             return refuse_offset_commit(request, api_version, topics, error_code)
         case OffsetDeleteRequest():
             return refuse_offset_delete(error_code)
+        case TxnOffsetCommitRequest():
+            commit = txn_offset_commit_of(request, topics)
+            return txn_offset_commit_refusal(commit, api_version, error_code)
         case ConsumerGroupHeartbeatRequest():
             return refuse_heartbeat(error_code)
 
@@ -105,6 +115,8 @@ def refused(response: Response, error_code: ErrorCode, api_version: int) -> Resp
             return ListGroupsResponse(error_code=error_code)
         case OffsetCommitResponse():
             return OffsetCommitResponse(topics=_refused_commits(response.topics, error_code))
+        case TxnOffsetCommitResponse():
+            return TxnOffsetCommitResponse(topics=refused_txn_commits(response.topics, error_code))
         case _:
             raise AssertionError(f"{type(response).__name__} does not wait for a log")
 

@@ -7,8 +7,9 @@ timers and checks the groups against its limits. Reads every version that a Kafk
 
 What was not stored is not there after a load: a rebalance in progress (the group is Stable in
 the generation before it), ids that were handed out, and what a member offers besides the protocol
-that was selected. Kafka's counterpart: the `replay` methods of `GroupMetadataManager` and
-`OffsetMetadataManager`, and what `CoordinatorLoaderImpl` skips.
+that was selected. Offsets of transactions are pending until their marker is read.
+Kafka's counterpart: the `replay` methods of `GroupMetadataManager` and `OffsetMetadataManager`,
+and what `CoordinatorLoaderImpl` skips.
 """
 
 from typing import Protocol
@@ -16,7 +17,13 @@ from typing import Protocol
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.classic.restore import apply_generation_record, apply_group_record
 from coordinator.consumer.restore import CONSUMER_RECORDS, apply_consumer_record
+from coordinator.events import GroupCreated
 from coordinator.group_types import AnyGroup, new_group
+from coordinator.offsets.end_of_transaction import decide_end_of_transaction
+from coordinator.offsets.events import OffsetsCommitted, PendingOffsetsEnded
+from coordinator.offsets.evolve import evolve_offsets, evolve_pending
+from coordinator.offsets.pending_offsets import PendingOffset, PendingOffsets, PendingRow
+from coordinator.offsets.transactions import OffsetTransactions
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
@@ -30,7 +37,7 @@ from coordinator.records import (
 )
 from protocol.names import GroupId
 from protocol.primitives import Malformed
-from storage.api import StoredRecord
+from storage.api import StoredMarker, StoredRecord, TransactionalRecord
 
 
 class GroupTable(Protocol):
@@ -88,3 +95,64 @@ def _apply_offset(groups: GroupTable, kind: int, key: bytes, record: StoredRecor
     if partitions is None:
         partitions = group.offsets[topic] = {}
     partitions[partition] = commit
+
+
+# ---------------------------------------------------------------- transactions
+
+
+def apply_transactional_record(
+    groups: GroupTable, transactions: OffsetTransactions, record: TransactionalRecord
+) -> RecordSkipped | None:
+    """A record of a transaction: a pending offset. Raises UnreadableRecord."""
+    producer_id = record.producer_id
+    transactions.producers.wrote(
+        producer_id, record.producer_epoch, record.offset, record.sequence, record.timestamp_ms
+    )
+    kind = record_type(record.key)
+    stored = StoredRecord(record.offset, record.timestamp_ms, record.key, record.value)
+    if record.value is None or kind not in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
+        # Nobody writes them in a transaction; Kafka does not ask then.
+        skipped = apply_record(groups, stored)
+        note_plain_record(transactions.pending, stored)
+        return skipped
+    assert record.key is not None
+    group_id, topic, partition = read_offset_key(record.key)
+    commit = read_offset_commit_value(record.value, kind)
+    if groups.get(group_id) is None:
+        groups[group_id] = new_group(group_id, record.timestamp_ms)
+    offset = PendingOffset(commit, record.offset)
+    transactions.pending.add(PendingRow(producer_id, group_id, topic, partition, offset))
+    return None
+
+
+def note_plain_record(pending: PendingOffsets, record: StoredRecord) -> None:
+    """A commit outside of transactions supersedes pending ones, a tombstone removes them."""
+    if record_type(record.key) not in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
+        return
+    assert record.key is not None
+    group_id, topic, partition = read_offset_key(record.key)
+    if record.value is None:
+        pending.remove(group_id, topic, (partition,))
+    else:
+        pending.supersede(group_id, topic, partition)
+
+
+def apply_marker(
+    groups: GroupTable, transactions: OffsetTransactions, stored: StoredMarker
+) -> None:
+    """The end of a producer's transaction, for all of its pending offsets."""
+    marker, at_ms = stored.marker, stored.timestamp_ms
+    transactions.producers.ended(marker, stored.offset, at_ms)
+    pending = transactions.pending
+    for group_id in pending.groups_of(marker.producer_id):
+        group = groups.get(group_id)
+        for event in decide_end_of_transaction(group_id, group, pending, marker, at_ms):
+            if isinstance(event, GroupCreated):
+                group = groups[group_id] = new_group(group_id, at_ms)
+            elif isinstance(event, OffsetsCommitted):
+                assert group is not None
+                evolve_offsets(group, event)
+                evolve_pending(pending, event)
+            else:
+                assert isinstance(event, PendingOffsetsEnded)
+                evolve_pending(pending, event)

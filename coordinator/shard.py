@@ -28,7 +28,6 @@ from coordinator.consumer.group import ConsumerGroup
 from coordinator.consumer.steady_session import answer_steady
 from coordinator.decision_context import DecisionContext
 from coordinator.decision_failed import DecisionFailed
-from coordinator.delete_groups import decide_delete_group
 from coordinator.describe_groups import Description
 from coordinator.events import AnyEvent, PartitionClosed, PartitionLoaded
 from coordinator.group_store import GroupStore
@@ -37,31 +36,30 @@ from coordinator.history_sink import is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
 from coordinator.list_groups import list_groups
+from coordinator.markers import PartitionMarkers
+from coordinator.offset_turns import OffsetTurns
 from coordinator.offsets.deleted_topics import DeletedTopic, Forgetting
-from coordinator.offsets.expire_offsets import decide_topic_deleted
 from coordinator.offsets.expiry import OffsetExpiry
 from coordinator.offsets.offset_commit import decide_offset_commit
-from coordinator.offsets.offset_delete import decide_offset_delete
-from coordinator.offsets.offset_fetch import fetch_offsets_of_group
+from coordinator.offsets.transactions import OffsetTransactions
+from coordinator.offsets.txn_offset_commit import TxnOffsetCommit
 from coordinator.outcome import Outcome, Reply
 from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands
 from coordinator.refusals import GroupRequest, refused
 from coordinator.shard_context import ShardContext
 from protocol.answer_budget import AnswerBudget
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.list_groups import ListedGroup
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from storage.api import Log, Position, StoredRecord
+from storage.api import Log, LoggedRecord, Position
 
 Observe = Callable[[AnyEvent], None]
 
@@ -89,6 +87,12 @@ class Shard:
         self.answers = PendingAnswers(
             log.stored_position, settings.offsets_commit_timeout_ms, next_deadline
         )
+        self.markers = PartitionMarkers(
+            partition, log, context, self._store, self.answers, self.restore
+        )
+        self.offset_turns = OffsetTurns(
+            log, self._store, context, restore=self.restore, carry_out=self._offsets_outcome
+        )
         self.loaded_to: Position = 0
         self._log = log
         self._settings = settings
@@ -104,12 +108,17 @@ class Shard:
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._forgetting = Forgetting(
-            self._forget_topic,
+            self.offset_turns.forget_topic,
             lambda: log.end_position,
             lambda topic_id: context.topic_done(partition, topic_id),
         )
         # Until all groups are restored.
         self.loading: LazyRestore | None = LazyRestore(self._store, context, self.turn)
+
+    @property
+    def transactions(self) -> OffsetTransactions:
+        """Those of its log that offsets were committed in."""
+        return self._store.transactions
 
     # ------------------------------------------------------------ questions about membership
 
@@ -233,11 +242,11 @@ class Shard:
         try:
             history_sink = self._history_sink
             if history_sink is None or not is_history(events):
-                position = self._store.append(outcome.records, now)
+                position = self._store.append(outcome.records, now, outcome.producer)
             else:
                 history_sink.begin()
                 try:
-                    position = self._store.append(outcome.records, now)
+                    position = self._store.append(outcome.records, now, outcome.producer)
                     history_sink.record(group, events, now)
                 finally:
                     history_sink.end()
@@ -302,27 +311,13 @@ class Shard:
             raise DecisionFailed(failure) from failure
         self._offsets_outcome(request.group_id, group, outcome, now)
 
-    def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
-        if self.loading is not None:
-            self.restore(request.group_id, now)
-        group = self.groups.get(request.group_id)
-        try:
-            outcome = decide_offset_delete(group, request, token, now, self._topics)
-        except Exception as failure:
-            raise DecisionFailed(failure) from failure
-        self._offsets_outcome(request.group_id, group, outcome, now)
+    def txn_offset_commit(self, commit: TxnOffsetCommit, token: ReplyToken, now: Now) -> None:
+        """The transaction coordinator has agreed."""
+        self.offset_turns.txn_offset_commit(commit, token, now)
+        self.markers.report()
 
-    def fetch_offsets(
-        self, wanted: OffsetFetchRequestGroup, api_version: int, now: Now
-    ) -> tuple[OffsetFetchResponseGroup, Position]:
-        """The group's offsets, and the position that must be stored before anybody is told."""
-        self.restore(wanted.group_id, now)
-        group = self.groups.get(wanted.group_id)
-        try:
-            found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
-        except Exception as failure:
-            raise DecisionFailed(failure) from failure
-        return found, self._store.offsets_position(wanted.group_id)
+    def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
+        self.offset_turns.offset_delete(request, token, now)
 
     # ------------------------------------------------------------ questions about whole groups
 
@@ -356,27 +351,6 @@ class Shard:
             described.append(found)
             position = max(position, self._store.offsets_position(group_id))
         return described, position
-
-    def delete_groups(
-        self, group_ids: Iterable[GroupId], token: ReplyToken, now: Now
-    ) -> tuple[list[DeletableGroupResult], Position]:
-        results: list[DeletableGroupResult] = []
-        position = 0
-        for group_id in group_ids:
-            self.restore(group_id, now)
-            group = self.groups.get(group_id)
-            try:
-                error_code, outcome = decide_delete_group(
-                    group, now, token.client_id, token.client_host
-                )
-            except Exception as failure:
-                if results:
-                    raise  # those before it are gone by now
-                raise DecisionFailed(failure) from failure
-            self._offsets_outcome(group_id, group, outcome, now)
-            results.append(DeletableGroupResult(group_id, error_code))
-            position = max(position, self._store.offsets_position(group_id))
-        return results, position
 
     # ------------------------------------------------------------ news of topics
 
@@ -418,8 +392,7 @@ class Shard:
         for command in self.purgatory.expire_due(now.mono_ms, EXPIRED_PER_TICK_MAX):
             self.turn(command, now)
         if self._expiry is not None and self.loading is None:
-            for group_id, outcome in self._expiry.next_slice(self.groups, now):
-                self._offsets_outcome(group_id, self.groups[group_id], outcome, now)
+            self.offset_turns.expire(self._expiry, now)
         if self._forgetting:
             self._forgetting.next_slice(now, self.answers.stored)
 
@@ -436,13 +409,6 @@ class Shard:
         waiting = (nearest, self.answers.due_ms, self._when_stored.due_ms)
         return min((d for d in waiting if d is not None), default=None)
 
-    def _forget_topic(self, group_id: GroupId, topic: DeletedTopic, now: Now) -> None:
-        self.restore(group_id, now)
-        group = self.groups.get(group_id)
-        if group is not None and topic.name in group.offsets:
-            outcome = decide_topic_deleted(group, topic, now)
-            self._offsets_outcome(group_id, group, outcome, now)
-
     # ------------------------------------------------------------ the disk
 
     def on_stored(self, position: Position, now: Now) -> None:
@@ -452,6 +418,8 @@ class Shard:
             self.turn(command, now)
         self.answers.release(position)
         self._forgetting.on_stored(self.answers.stored)
+        if self.markers.is_report_due:
+            self.markers.report()
 
     def _refuse_overdue(self, now: Now) -> None:
         """What waits for a disk that takes too long is refused, as by Kafka."""
@@ -471,7 +439,7 @@ class Shard:
         self.loading.begin(load_start)
         self.loaded_to = load_start.position
 
-    def load(self, records: Iterable[StoredRecord]) -> None:
+    def load(self, records: Iterable[LoggedRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
         assert self.loading is not None
         self.loading.apply(records)
@@ -480,6 +448,7 @@ class Shard:
         """The log is read. Groups are ready one by one: when asked for, or by `restore_slice`."""
         assert self.loading is not None
         self.loading.is_read()
+        self.markers.report()
         self._expiry = OffsetExpiry(self._settings, now)
         self._next_deadline.lower(self._expiry.due_ms)
 

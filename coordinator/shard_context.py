@@ -17,12 +17,15 @@ from coordinator.settings import GroupSettings
 from protocol.names import TopicId
 from seams.next_deadline import NextDeadline
 from seams.topics_view import TopicsView
+from storage.api import Position
 
 
 class ShardContext(NamedTuple):
     """`topic_done`: a partition has deleted a topic's offsets, and that is stored.
 
     `compute` makes an assignment outside of a turn; it ends in a turn of the partition's shard.
+    `first_unstable_changed`: where the oldest open transaction of a partition begins, or that there
+    is none.
     """
 
     settings: GroupSettings
@@ -35,4 +38,5 @@ class ShardContext(NamedTuple):
     topic_done: Callable[[int, TopicId], None]
     consumer: ConsumerContext
     compute: Callable[[int, AssignmentJob], None]
+    first_unstable_changed: Callable[[int, Position | None], None]
     history_sink: HistorySink | None = None

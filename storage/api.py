@@ -69,6 +69,7 @@ class TransactionalRecord(NamedTuple):
     value: bytes | None
     producer_id: int
     producer_epoch: int
+    sequence: int
 
 
 class StoredMarker(NamedTuple):

@@ -50,7 +50,9 @@ class MemoryLog:
             self.batches.append(batch)
             self.records.extend(batch)
         else:
-            self.records.extend(TransactionalRecord(*record, *producer) for record in batch)
+            self.records.extend(
+                TransactionalRecord(*record, *producer, n) for n, record in enumerate(batch)
+            )
         return self.end_position
 
     def append_marker(self, marker: EndMarker, timestamp_ms: int) -> Position:

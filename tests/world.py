@@ -62,6 +62,7 @@ from seams.assignment_runner import AssignmentRunner
 from seams.group_configs import GroupConfigs
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from seams.transactions import TransactionVerifier
 from tests.memory_log import MemoryLog
 
 SESSION_TIMEOUT_MS: Final = 10_000
@@ -186,6 +187,7 @@ class World:
     group_configs: GroupConfigs | None = None  # None: the broker's for all groups
     assignment_runner: AssignmentRunner | None = None
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
+    verifier: TransactionVerifier | None = None  # None: a broker without transactions
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
         kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
@@ -198,6 +200,7 @@ class World:
         self.ids = 0
         self.logs: dict[int, MemoryLog] = {}
         self.tokens: list[Token] = []
+        self.first_unstable: list[tuple[int, int | None]] = []  # as it was reported
         self.forgotten: list[TopicId] = []  # deleted topics of which no offsets are left
         self.start({n: MemoryLog() for n in range(self.settings.offsets_topic_num_partitions)})
 
@@ -220,6 +223,8 @@ class World:
             deleted_topics=self.deleted_topics,
             offsets_forgotten=self.forgotten.append,
             group_configs=self.group_configs,
+            verifier=self.verifier,
+            first_unstable_changed=lambda *reported: self.first_unstable.append(reported),
         )
         for partition, log in logs.items():
             self.coordinator.begin_load(partition, log)

@@ -12,14 +12,22 @@ from uuid import UUID
 
 from coordinator.consumer.restore import CONSUMER_RECORDS
 from coordinator.group_types import plain_of
-from coordinator.image import BEFORE_CONSUMER_GROUPS, MEANING, SKIPPED_KEPT_MAX, Image, LoadStart
+from coordinator.image import (
+    BEFORE_CONSUMER_GROUPS,
+    BEFORE_TRANSACTIONS,
+    MEANING,
+    SKIPPED_KEPT_MAX,
+    Image,
+    LoadStart,
+)
+from coordinator.offsets.transactions import plain_transactions, transactions_of_plain
 from coordinator.records import OFFSET_COMMIT, RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
+from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records
 from storage.disk import Disk
 from storage.log.log_files import FilePosition, LogFiles
-from storage.log.transactions import CommittedRecords, Withheld
 from storage.snapshot import SkippedSnapshot, Snapshot, SnapshotHeader, pack
 
 KEYS_KEPT_MAX: Final = 100_000
@@ -48,36 +56,39 @@ def read_snapshot(
 
 def _means_the_same(about: SnapshotHeader) -> bool:
     """An older one means the same if nothing was passed over that is read today."""
-    skipped, _ = cast("tuple[list[_Skipped], list[_Withheld]]", about.notes)
-    return about.meaning == BEFORE_CONSUMER_GROUPS and (
+    if about.meaning not in (BEFORE_CONSUMER_GROUPS, BEFORE_TRANSACTIONS):
+        return False
+    skipped, open_records = cast("tuple[list[_Skipped], list[object]]", about.notes)
+    if open_records:
+        return False
+    return about.meaning == BEFORE_TRANSACTIONS or (
         len(skipped) < SKIPPED_KEPT_MAX
         and all(record_type not in CONSUMER_RECORDS for _, record_type, _ in skipped)
     )
 
 
-def log_read_state(base: Snapshot | None) -> tuple[list[RecordSkipped], CommittedRecords]:
-    """State of a log read besides the groups: skipped records and open transactions."""
-    committed = CommittedRecords()
+def load_start_of(base: Snapshot | None, log_start: int) -> LoadStart:
+    """What is known before the log is read: from a snapshot, if there is one."""
     if base is None:
-        return [], committed
-    skipped, withheld = cast("tuple[list[_Skipped], list[_Withheld]]", base.about.notes)
-    for producer_id, epoch, offset, at_ms, key, value in withheld:
-        committed.hold(Withheld(producer_id, epoch, StoredRecord(offset, at_ms, key, value)))
-    return [RecordSkipped(*fields) for fields in skipped], committed
+        return LoadStart(None, log_start, ())
+    skipped, transactions = cast("tuple[list[_Skipped], object]", base.about.notes)
+    return LoadStart(
+        base,
+        base.about.position,
+        [RecordSkipped(*fields) for fields in skipped],
+        # An older one has a list without an entry there.
+        transactions_of_plain(transactions) if transactions else None,
+    )
 
 
 _Skipped = tuple[int, int, str | None]
-_Withheld = tuple[int, int, int, int, bytes | None, bytes | None]
 
 
-def _notes(image: Image, committed: CommittedRecords) -> object:
+def _notes(image: Image) -> object:
     skipped: list[_Skipped] = [
         (record.offset, record.record_type, record.name) for record in image.skipped
     ]
-    withheld: list[_Withheld] = [
-        (held.producer_id, held.producer_epoch, *held.record) for held in committed.withheld
-    ]
-    return skipped, withheld
+    return skipped, plain_transactions(image.transactions)
 
 
 def take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
@@ -93,20 +104,18 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
     up_to = int(str(arguments["up_to"]))
     topic_id = UUID(str(arguments["topic_id"]))
     base, ignored = read_snapshot(disk, folder, log_end=up_to, topic_id=topic_id)
-    skipped, committed = log_read_state(base)
-    position = 0 if base is None else base.about.position
-    image = Image(LoadStart(base, position, skipped))
+    load_start = load_start_of(base, 0)
+    position = load_start.position
+    image = Image(load_start)
     epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
-    newest = _NewestCommits(image, committed)
+    newest = _NewestCommits(image)
     last = newest.write_all(files.batches(position, up_to, _end_of_last(arguments, position)))
     if last is not None:
         header = read_header(last)
         position, epoch = header.next_offset, header.partition_leader_epoch
     taken_at_ms = int(str(arguments["now_ms"]))
-    about = SnapshotHeader(
-        position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed)
-    )
+    about = SnapshotHeader(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image))
     blobs = {group_id: pack(plain_of(group)) for group_id, group in image.read()}
     if base is not None:
         blobs.update((group_id, base.raw(group_id)) for group_id in image.unread())
@@ -143,9 +152,8 @@ class _NewestCommits:
 
     __slots__ = ("_committed", "_deferred", "_image", "_seen", "records")
 
-    def __init__(self, image: Image, committed: CommittedRecords) -> None:
+    def __init__(self, image: Image) -> None:
         self._image = image
-        self._committed = committed
         self._seen: set[bytes] = set()  # keys of commits
         self._deferred: dict[bytes, bytes] = {}  # of these, the newest plain batch that has them
         self.records = 0
@@ -156,32 +164,34 @@ class _NewestCommits:
         Raises InvalidBatch, UnreadableRecord.
         """
         seen, deferred = self._seen, self._deferred
-        is_holding = self._committed.is_holding
         batch, records = None, 0
         for batch, count in batches:
-            if count == 1 and not is_holding:
+            if count == 1:
                 key = read_sole_key(batch)
                 if key in seen:
                     deferred[key] = batch
                     records += 1
                     continue
-            elif count > 1 and not is_holding:
+            elif count > 1:
                 keys = read_keys(batch, count)
                 if keys is not None and seen.issuperset(keys):
                     deferred.update(dict.fromkeys(keys, batch))
                     records += count
                     continue
             records += self._write(batch)
-            is_holding = self._committed.is_holding
         self._apply_deferred()
         self.records = records
         return batch
 
     def _write(self, batch: bytes) -> int:
         """Apply a batch of any kind; return its number of records."""
-        records = self._committed.take(batch)
+        records = logged_records(batch)
         for record in records:
-            self._write_record(record)
+            if isinstance(record, StoredRecord):
+                self._write_record(record)
+            else:
+                self._apply_deferred()  # They were before it: which one counts depends on that.
+                self._image.apply(record)
         return len(records)
 
     def _write_record(self, record: StoredRecord) -> None:

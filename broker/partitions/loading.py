@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from broker.background.snapshot_job import log_read_state
+from broker.background.snapshot_job import load_start_of
 from broker.observe.events import SnapshotIgnored
 from broker.partitions.load_progress import LoadProgress
 from coordinator.image import LoadStart
-from storage.api import Log, StoredRecord, TopicLog
+from storage.api import Log, LoggedRecord, TopicLog
+from storage.batch.control_batch import logged_records
 from storage.snapshot import SkippedSnapshot, Snapshot
 
 SLICE_RECORDS: Final = 500
@@ -54,7 +55,7 @@ class Loading(Protocol):
 
     def load_from(self, partition: int, load_start: LoadStart) -> None: ...
 
-    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None: ...
+    def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None: ...
 
 
 class PartitionLoad:
@@ -123,21 +124,20 @@ class PartitionLoad:
 class Tail:
     """What a load reads of the log after the snapshot, in portions."""
 
-    __slots__ = ("_batches", "_committed", "load_start", "records", "size")
+    __slots__ = ("_batches", "load_start", "records", "size")
 
     def __init__(self, log: TopicLog, snapshot: Snapshot | None) -> None:
-        skipped, self._committed = log_read_state(snapshot)
-        position = log.log_start_offset if snapshot is None else snapshot.about.position
-        self.load_start = LoadStart(snapshot, position, skipped)
+        self.load_start = load_start_of(snapshot, log.log_start_offset)
+        position = self.load_start.position
         self._batches = log.batches(position)
-        self.records: list[StoredRecord] = []
+        self.records: list[LoggedRecord] = []
         self.size = 0
 
     def read_on(self) -> bool:
         """The next records, in a thread; False at the end of the log."""
         self.records, self.size = [], 0
         for batch in self._batches:
-            self.records += self._committed.take(batch)
+            self.records += logged_records(batch)
             self.size += len(batch)
             if self.size >= LOAD_READ_BYTES and self.records:
                 break

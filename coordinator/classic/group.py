@@ -265,6 +265,26 @@ class ClassicGroup(Group):
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
+    def validate_txn_offset_commit(
+        self,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        generation_id: GenerationId,
+    ) -> ErrorCode:
+        """Older producers do not know the member, and one may commit before it has synced."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and self.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation_id < 0 and not member_id and group_instance_id is None:
+            return ErrorCode.NONE
+        error_code = check_member(self, member_id, group_instance_id)
+        if error_code is not ErrorCode.NONE:
+            return error_code
+        if generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE
+
     def validate_earlier_commit(
         self,
         _member_id: MemberId,

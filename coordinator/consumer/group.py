@@ -14,6 +14,7 @@ from coordinator.consumer.decide.offset_commit import (
     validate_earlier_commit,
     validate_offset_commit,
     validate_offset_fetch,
+    validate_txn_offset_commit,
 )
 from coordinator.consumer.member import (
     ConsumerMemberMetadata,
@@ -287,6 +288,14 @@ class ConsumerGroup(Group):
         api_version: int,
     ) -> ErrorCode:
         return validate_offset_commit(self, member_id, generation_id, api_version)
+
+    def validate_txn_offset_commit(
+        self,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        generation_id: GenerationId,
+    ) -> ErrorCode:
+        return validate_txn_offset_commit(self, member_id, group_instance_id, generation_id)
 
     def validate_earlier_commit(
         self,

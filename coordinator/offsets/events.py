@@ -9,14 +9,20 @@ Kafka's counterpart: the log lines of `OffsetMetadataManager`.
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from coordinator.group import CommittedOffset
-from protocol.names import GenerationId, GroupId, MemberId, TopicName
+from protocol.names import GenerationId, GroupId, MemberId, ProducerId, TopicName
 
 OffsetsOfTopics = Sequence[tuple[TopicName, Mapping[int, CommittedOffset]]]
 """Topic by topic: partition -> offset. A topic may stand there twice; the later one counts."""
+
+
+PartitionsOfTopics = Sequence[tuple[TopicName, Sequence[int]]]
+
+NO_PRODUCER: Final = ProducerId(-1)
 
 
 class DeletionCause(StrEnum):
@@ -29,7 +35,7 @@ class DeletionCause(StrEnum):
 
 class OffsetsCommitted(Struct, frozen=True):
     """`generation_id` -1: by a simple consumer or a tool, not by a member; only then `replaced` has
-    the offsets from before.
+    the offsets from before. With a producer: its transaction was committed just now.
     """
 
     group_id: GroupId
@@ -40,6 +46,7 @@ class OffsetsCommitted(Struct, frozen=True):
     client_host: str
     offsets: OffsetsOfTopics
     replaced: OffsetsOfTopics = ()
+    producer_id: ProducerId = NO_PRODUCER
 
 
 class OffsetsDeleted(Struct, frozen=True):
@@ -52,5 +59,51 @@ class OffsetsDeleted(Struct, frozen=True):
     client_id: str = ""
     client_host: str = ""
 
+
+class OffsetsPending(Struct, frozen=True):
+    """A commit in a transaction: it becomes visible when a marker commits that.
+
+    `first_offset` is the offset of the first of its records; one follows the other.
+    """
+
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+    member_id: MemberId
+    client_id: str
+    client_host: str
+    producer_id: ProducerId
+    producer_epoch: int
+    first_offset: int
+    offsets: OffsetsOfTopics
+
+
+class PendingOffsetsEnded(Struct, frozen=True):
+    """A marker ended the transaction of these pending offsets of the group.
+
+    Committed, those became visible that `OffsetsCommitted` has, which comes before; the others were
+    superseded by later commits.
+    """
+
+    group_id: GroupId
+    at_ms: int
+    producer_id: ProducerId
+    producer_epoch: int
+    is_commit: bool
+    offsets: OffsetsOfTopics
+    client_id: str = ""
+    client_host: str = ""
+
+
+class PendingOffsetsDeleted(Struct, frozen=True):
+    """They were deleted before their transaction ended."""
+
+    group_id: GroupId
+    at_ms: int
+    cause: DeletionCause
+    partitions: PartitionsOfTopics
+
+
+PendingOffsetEvent = OffsetsPending | PendingOffsetsEnded | PendingOffsetsDeleted
 
 OffsetEvent = OffsetsCommitted | OffsetsDeleted

@@ -1,6 +1,7 @@
-"""Apply offset events: the one writer of `Group.offsets` outside a load.
+"""Apply offset events: the one writer of `Group.offsets` and pending offsets outside a load.
 
-The group store calls `evolve_offsets` at the end of the turn that decided the event.
+The group store calls `evolve_offsets` at the end of the turn that decided the event, and, while
+there are transactions with offsets, `evolve_pending`.
 Kafka's counterpart: `OffsetMetadataManager.replay`, which works from the records.
 """
 
@@ -9,10 +10,21 @@ from typing import assert_never
 
 from coordinator.group import Group
 from coordinator.offsets.events import (
+    NO_PRODUCER,
     OffsetEvent,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsOfTopics,
+    OffsetsPending,
+    PendingOffsetEvent,
+    PendingOffsetsDeleted,
+    PendingOffsetsEnded,
+)
+from coordinator.offsets.pending_offsets import (
+    OffsetCommitter,
+    PendingOffset,
+    PendingOffsets,
+    PendingRow,
 )
 from protocol.names import TopicName
 
@@ -42,3 +54,47 @@ def _delete(group: Group, deleted: OffsetsOfTopics) -> None:
             partitions.pop(partition, None)
         if not partitions:
             del group.offsets[topic]
+
+
+def evolve_pending(pending: PendingOffsets, event: OffsetEvent | PendingOffsetEvent) -> None:
+    match event:
+        case OffsetsPending():
+            _add(pending, event)
+        case OffsetsCommitted():
+            _supersede(pending, event)
+        case PendingOffsetsEnded():
+            pending.end(event.producer_id, event.group_id)
+        case OffsetsDeleted():
+            for topic, gone in event.offsets:
+                pending.remove(event.group_id, topic, gone)
+        case PendingOffsetsDeleted():
+            for topic, partitions in event.partitions:
+                pending.remove(event.group_id, topic, partitions)
+        case _:
+            assert_never(event)
+
+
+def _add(pending: PendingOffsets, event: OffsetsPending) -> None:
+    committer = OffsetCommitter(
+        event.generation_id, event.member_id, event.client_id, event.client_host
+    )
+    record_offset = event.first_offset
+    for topic, commits in event.offsets:
+        for partition, commit in commits.items():
+            offset = PendingOffset(commit, record_offset)
+            row = PendingRow(event.producer_id, event.group_id, topic, partition, offset)
+            pending.add(row, committer)
+            record_offset += 1
+
+
+def _supersede(pending: PendingOffsets, event: OffsetsCommitted) -> None:
+    group_id = event.group_id
+    if event.producer_id == NO_PRODUCER:
+        for topic, commits in event.offsets:
+            for partition in commits:
+                pending.supersede(group_id, topic, partition)
+        return
+    visible = {(topic, partition) for topic, commits in event.offsets for partition in commits}
+    for topic, partition, offset in tuple(pending.of_producer(event.producer_id, group_id)):
+        if (topic, partition) in visible:
+            pending.supersede(group_id, topic, partition, before=offset.record_offset)

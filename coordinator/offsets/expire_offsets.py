@@ -17,7 +17,13 @@ from coordinator.events import GroupDeleted
 from coordinator.group import CommittedOffset
 from coordinator.group_view import GroupView
 from coordinator.offsets.deleted_topics import DeletedTopic
-from coordinator.offsets.events import DeletionCause, OffsetsDeleted, OffsetsOfTopics
+from coordinator.offsets.events import (
+    DeletionCause,
+    OffsetsDeleted,
+    OffsetsOfTopics,
+    PendingOffsetsDeleted,
+)
+from coordinator.offsets.pending_offsets import NOTHING_PENDING, PendingOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from coordinator.settings import GroupSettings
@@ -31,29 +37,55 @@ Expired = tuple[TopicName, int, CommittedOffset]
 
 
 def decide_expire_offsets(
-    group: GroupView, now: Now, settings: GroupSettings, limit: int
+    group: GroupView,
+    now: Now,
+    settings: GroupSettings,
+    limit: int,
+    pending: PendingOfTopics = NOTHING_PENDING,
 ) -> Outcome:
     """Forget at most `limit` expired offsets, and the group with its last one.
 
+    Not those with a pending offset beside them, and no group that has pending offsets.
+
     As many records as `limit`: there may be more, ask again.
     """
-    expired = list(islice(_expired(group, now.wall_ms, settings), limit))
+    found = _expired(group, now.wall_ms, settings)
+    if pending:
+        found = (each for each in found if each[1] not in pending.get(each[0], ()))
+    expired = list(islice(found, limit))
     left = sum(map(len, group.offsets.values())) - len(expired)
     offsets = _by_topic(expired)
-    if not left and group.state is GroupState.EMPTY:
+    if not left and not pending and group.state is GroupState.EMPTY:
         gone = GroupDeleted(group.group_id, now.wall_ms, DeletionCause.EXPIRED, offsets)
         return Outcome(events=[gone], records=group_and_offset_tombstones(group))
     return _forget(group, now, DeletionCause.EXPIRED, offsets)
 
 
-def decide_topic_deleted(group: GroupView, topic: DeletedTopic, now: Now) -> Outcome:
+def decide_topic_deleted(
+    group: GroupView,
+    topic: DeletedTopic,
+    now: Now,
+    pending: PendingOfTopics = NOTHING_PENDING,
+) -> Outcome:
     """Forget what was committed for this topic, unless it may be for a namesake of it."""
     ids = {topic.topic_id, ZERO_TOPIC_ID} if topic.before_now else {topic.topic_id}
     committed = group.offsets.get(topic.name, {})
     gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
     offsets = [(topic.name, gone)] if gone else []
     client = (topic.client_id, topic.client_host)
-    return _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, client)
+    outcome = _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, client)
+    alone = [
+        index
+        for index, producers in pending.get(topic.name, {}).items()
+        if index not in gone and any(each.commit.topic_id in ids for each in producers.values())
+    ]
+    if not alone:
+        return outcome
+    records = list(outcome.records)
+    add_offset_tombstones(records, group.group_id, topic.name, alone)
+    cause, partitions = DeletionCause.TOPIC_DELETED, [(topic.name, alone)]
+    dropped = PendingOffsetsDeleted(group.group_id, now.wall_ms, cause, partitions)
+    return Outcome(events=[*outcome.events, dropped], records=records)
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:

@@ -13,6 +13,7 @@ from typing import Final
 from coordinator.events import GroupDeleted
 from coordinator.group_view import GroupView
 from coordinator.offsets.expire_offsets import decide_expire_offsets
+from coordinator.offsets.pending_offsets import NOTHING_PENDING, PendingOfTopics
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId
@@ -25,6 +26,8 @@ TOMBSTONES_PER_SLICE: Final = 1_000
 """They fit into one batch, unless names are longer than 500 characters on average."""
 
 PAUSE_BETWEEN_SLICES_MS: Final = 5
+
+NO_GROUP: Final[Mapping[GroupId, PendingOfTopics]] = {}
 
 
 class OffsetExpiry:
@@ -42,7 +45,10 @@ class OffsetExpiry:
         return bool(self._group_ids)
 
     def next_slice(
-        self, groups: Mapping[GroupId, GroupView], now: Now
+        self,
+        groups: Mapping[GroupId, GroupView],
+        now: Now,
+        pending: Mapping[GroupId, PendingOfTopics] = NO_GROUP,
     ) -> list[tuple[GroupId, Outcome]]:
         """The outcomes that expire offsets now, one group at most once; none before `due_ms`."""
         if now.mono_ms < self.due_ms:
@@ -50,7 +56,7 @@ class OffsetExpiry:
         if not self._group_ids:
             self._group_ids = list(groups)
             self._group_ids.reverse()
-        outcomes = self._next_outcomes(groups, now)
+        outcomes = self._next_outcomes(groups, now, pending)
         pause_ms = self._settings.offsets_retention_check_interval_ms
         if self._group_ids:
             pause_ms = PAUSE_BETWEEN_SLICES_MS
@@ -58,7 +64,10 @@ class OffsetExpiry:
         return outcomes
 
     def _next_outcomes(
-        self, groups: Mapping[GroupId, GroupView], now: Now
+        self,
+        groups: Mapping[GroupId, GroupView],
+        now: Now,
+        pending: Mapping[GroupId, PendingOfTopics],
     ) -> list[tuple[GroupId, Outcome]]:
         outcomes: list[tuple[GroupId, Outcome]] = []
         read, room = 0, TOMBSTONES_PER_SLICE
@@ -68,7 +77,9 @@ class OffsetExpiry:
             if group is None:
                 continue  # deleted since the sweep began
             read += 1 + sum(map(len, group.offsets.values()))
-            outcome = decide_expire_offsets(group, now, self._settings, room)
+            outcome = decide_expire_offsets(
+                group, now, self._settings, room, pending.get(group_id, NOTHING_PENDING)
+            )
             if not outcome.events:
                 continue
             outcomes.append((group_id, outcome))

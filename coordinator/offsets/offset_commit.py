@@ -38,7 +38,7 @@ from storage.api import RecordPair
 _TOPIC_IDS_SINCE: Final = 10
 _GROUP_ID_NOT_FOUND_SINCE: Final = 9
 
-_OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
+OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
 
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
@@ -200,7 +200,7 @@ def _commit(
         )
     events: Sequence[Event] = ()
     if error_code is not ErrorCode.NONE:
-        if group is not None and error_code in _OF_ANOTHER_EPOCH:
+        if group is not None and error_code in OF_ANOTHER_EPOCH:
             partitions = _partitions_to_keep(known, settings)
             error_code = group.validate_earlier_commit(member_id, generation_id, partitions)
         if error_code is not ErrorCode.NONE:
@@ -239,14 +239,14 @@ def _partitions_to_keep(
             [
                 partition.partition_index
                 for partition in partitions
-                if not _is_metadata_too_large(partition.committed_metadata, settings)
+                if not is_metadata_too_large(partition.committed_metadata, settings)
             ],
         )
         for _, topic_id, partitions in known
     ]
 
 
-def _is_metadata_too_large(metadata: str | None, settings: GroupSettings) -> bool:
+def is_metadata_too_large(metadata: str | None, settings: GroupSettings) -> bool:
     if not metadata:
         return False
     too_long = _java_length_exceeds(metadata, settings.offset_metadata_max_bytes)
@@ -331,7 +331,7 @@ def _committed(
     generation_id = request.generation_id_or_member_epoch
     replaced: OffsetsOfTopics = ()
     if generation_id < 0 and group is not None:
-        replaced = _replaced(group.offsets, offsets)
+        replaced = replaced_offsets(group.offsets, offsets)
     return OffsetsCommitted(
         request.group_id,
         now.wall_ms,
@@ -344,7 +344,7 @@ def _committed(
     )
 
 
-def _replaced(
+def replaced_offsets(
     kept: Mapping[TopicName, Mapping[int, CommittedOffset]], offsets: OffsetsOfTopics
 ) -> OffsetsOfTopics:
     """What the partitions' offsets were before this commit."""

@@ -10,9 +10,11 @@ Kafka's counterpart: `KafkaApis.handleOffsetDeleteRequest`,
 
 from collections.abc import Sequence
 
+from coordinator.events import Event
 from coordinator.group import CommittedOffset
 from coordinator.group_view import GroupView
-from coordinator.offsets.events import DeletionCause, OffsetsDeleted
+from coordinator.offsets.events import DeletionCause, OffsetsDeleted, PendingOffsetsDeleted
+from coordinator.offsets.pending_offsets import NOTHING_PENDING, PendingOfTopics
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_tombstones
 from protocol.messages.offset_delete import (
@@ -36,7 +38,9 @@ def decide_offset_delete(
     token: ReplyToken,
     now: Now,
     topics: TopicsView,
+    pending: PendingOfTopics = NOTHING_PENDING,
 ) -> Outcome:
+    """Pending offsets are deleted like committed ones."""
     error_code = _refusal(group, request)
     if group is None or error_code is not ErrorCode.NONE:
         return Outcome([Reply(token, refuse_offset_delete(error_code))])
@@ -45,6 +49,7 @@ def decide_offset_delete(
     answers: list[OffsetDeleteResponseTopic] = []
     records: list[RecordPair] = []
     deleted: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
+    uncommitted: list[tuple[TopicName, list[int]]] = []
     for topic in request.topics:
         name = topic.name
         known, missing = _split(topic, topics)
@@ -61,8 +66,17 @@ def decide_offset_delete(
         if gone:
             add_offset_tombstones(records, group.group_id, name, gone)
             deleted.append((name, gone))
+        if name in pending:
+            alone = [index for index in dict.fromkeys(known) if index in pending[name]]
+            alone = [index for index in alone if index not in committed]
+            if alone:
+                add_offset_tombstones(records, group.group_id, name, alone)
+                uncommitted.append((name, alone))
 
-    events = []
+    events: list[Event] = []
+    if uncommitted:
+        cause = DeletionCause.REQUESTED
+        events.append(PendingOffsetsDeleted(group.group_id, now.wall_ms, cause, uncommitted))
     if deleted:
         events.append(
             OffsetsDeleted(

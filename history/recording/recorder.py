@@ -48,7 +48,15 @@ from coordinator.events import (
 from coordinator.group import GroupType
 from coordinator.group_types import AnyGroupView, as_classic
 from coordinator.member_identity import MemberIdentity
-from coordinator.offsets.events import OffsetEvent, OffsetsCommitted, OffsetsDeleted
+from coordinator.offsets.events import (
+    OffsetEvent,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsPending,
+    PendingOffsetEvent,
+    PendingOffsetsDeleted,
+    PendingOffsetsEnded,
+)
 from history.causes import Removal
 from history.consumer_entries import GroupConvertedEntry
 from history.entries import (
@@ -100,7 +108,7 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import NO_GENERATION, GroupId, GroupState, MemberId, TopicId, TopicName
 from seams.now import Now
 
-_ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent
+_ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent | PendingOffsetEvent
 
 _MembershipEvent = (
     MemberRejoined
@@ -287,6 +295,9 @@ class HistoryRecorder:
                 | SyncParked()
                 | AssignmentDropped()
                 | ChangedTopicsForgotten()
+                | OffsetsPending()
+                | PendingOffsetsDeleted()
+                | PendingOffsetsEnded()
             ):
                 return ()  # not recorded
             case _:

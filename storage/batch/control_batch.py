@@ -24,8 +24,8 @@ _VERSION: Final = 0
 _ABORT: Final = 0
 _COMMIT: Final = 1
 
-NO_SEQUENCE: Final = -1
-NO_COORDINATOR_EPOCH: Final = -1
+_NO_SEQUENCE: Final = -1
+_NO_COORDINATOR_EPOCH: Final = -1
 
 _NOT_PLAIN: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
@@ -43,7 +43,7 @@ def encode_marker(
         leader_epoch,
         marker.producer_id,
         marker.producer_epoch,
-        NO_SEQUENCE,
+        _NO_SEQUENCE,
         TRANSACTIONAL_FLAG | CONTROL_FLAG,
     )
 
@@ -57,7 +57,7 @@ def read_marker(batch: bytes, header: BatchHeader) -> EndMarker | None:
             continue  # of a later Kafka
         kind = _KEY.unpack_from(key)[1]
         if kind in (_ABORT, _COMMIT):
-            epoch = NO_COORDINATOR_EPOCH
+            epoch = _NO_COORDINATOR_EPOCH
             if value is not None and len(value) >= _VALUE.size:
                 epoch = _VALUE.unpack_from(value)[1]
             return EndMarker(header.producer_id, header.producer_epoch, kind == _COMMIT, epoch)
@@ -74,7 +74,10 @@ def logged_records(batch: bytes, header: BatchHeader | None = None) -> list[Logg
         if marker is None:
             return []
         return [StoredMarker(header.base_offset, header.max_timestamp, marker)]
+    sequence = header.base_sequence - header.base_offset
     return [
-        TransactionalRecord(*fields[:4], header.producer_id, header.producer_epoch)
+        TransactionalRecord(
+            *fields[:4], header.producer_id, header.producer_epoch, fields[0] + sequence
+        )
         for fields in read_records(batch, 0, header)
     ]

@@ -40,11 +40,11 @@ DECISIONS: dict[type[Request], str] = {
     SyncGroupRequest: "coordinator.shard.decide_turn",
     LeaveGroupRequest: "coordinator.shard.decide_turn",
     OffsetCommitRequest: "coordinator.shard.decide_offset_commit",
-    OffsetDeleteRequest: "coordinator.shard.decide_offset_delete",
-    OffsetFetchRequest: "coordinator.shard.fetch_offsets_of_group",
+    OffsetDeleteRequest: "coordinator.offset_turns.decide_offset_delete",
+    OffsetFetchRequest: "coordinator.offset_turns.fetch_offsets_of_group",
     ListGroupsRequest: "coordinator.shard.list_groups",
     DescribeGroupsRequest: "coordinator.describe_groups.describe_group",
-    DeleteGroupsRequest: "coordinator.shard.decide_delete_group",
+    DeleteGroupsRequest: "coordinator.offset_turns.decide_delete_group",
 }
 
 

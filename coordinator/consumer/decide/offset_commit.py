@@ -8,7 +8,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberView
-from protocol.names import ErrorCode, GenerationId, MemberId, TopicId
+from protocol.names import (
+    NO_GENERATION,
+    ErrorCode,
+    GenerationId,
+    GroupInstanceId,
+    MemberId,
+    TopicId,
+)
 
 _MEMBER_EPOCHS_SINCE: Final = 9
 
@@ -25,6 +32,21 @@ def validate_offset_commit(
     if member.metadata.classic is None and api_version < _MEMBER_EPOCHS_SINCE:
         return ErrorCode.UNSUPPORTED_VERSION
     return _same_epoch(member, member_epoch)
+
+
+def validate_txn_offset_commit(
+    group: ConsumerGroupView,
+    member_id: MemberId,
+    group_instance_id: GroupInstanceId | None,
+    member_epoch: GenerationId,
+) -> ErrorCode:
+    """Of a producer's transaction; older producers do not know the member."""
+    if member_epoch < 0 and not group.members:
+        return ErrorCode.NONE
+    if member_epoch == NO_GENERATION and not member_id and group_instance_id is None:
+        return ErrorCode.NONE
+    member = group.members.get(member_id)
+    return ErrorCode.UNKNOWN_MEMBER_ID if member is None else _same_epoch(member, member_epoch)
 
 
 def validate_earlier_commit(

@@ -62,8 +62,8 @@ def test_a_marker_is_read_back() -> None:
 
 def test_a_transactional_batch_is_read_with_its_producer() -> None:
     assert logged_records(DATA) == [
-        TransactionalRecord(40, AT_MS, b"key-a", b"one", *PRODUCER),
-        TransactionalRecord(41, AT_MS, b"key-b", b"two", *PRODUCER),
+        TransactionalRecord(40, AT_MS, b"key-a", b"one", *PRODUCER, 0),
+        TransactionalRecord(41, AT_MS, b"key-b", b"two", *PRODUCER, 1),
     ]
 
 
