@@ -61,6 +61,10 @@ EXACT_TEXTS: Final = frozenset(
         "ConsumerGroupHeartbeatResponse",
         "DescribedConsumerGroup",
         "AlterConfigsResourceResponse",
+        "CreatableTopicResult",
+        "DeletableTopicResult",
+        "CreatePartitionsTopicResult",
+        "DescribeConfigsResult",
     }
 )
 """Messages with texts that clients show or log as they are: here the wording is compared too."""
