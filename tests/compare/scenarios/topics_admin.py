@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs: what an admin client asks."""
+"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs and others of an admin client."""
 
 from uuid import UUID
 
@@ -15,6 +15,11 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
 from protocol.names import OFFSETS_TOPIC, TopicName
 from tests.compare.client import Client
 from tests.compare.script import Script, scenario
@@ -246,3 +251,99 @@ def configs_of_what_is_not_there(script: Script) -> None:
     a.ask(DescribeConfigsRequest(()), 4)
     a.ask(DescribeConfigsRequest((DescribeConfigsResource(BROKER, "1", ["no.such.config"]),)), 4)
     a.ask(DescribeConfigsRequest((DescribeConfigsResource(TOPIC, OFFSETS_TOPIC, []),)), 4)
+
+
+@scenario()
+def a_request_has_a_limit_of_partitions(script: Script) -> None:
+    a = script.client("a")
+    name, other = (TopicName(f"{script.group}.{part}") for part in ("t", "other"))
+    create(a, CreatableTopic(name, 10_001, 1), only_validate=True, version=4)
+    two = CreatableTopic(name, 9_999, 1), CreatableTopic(other, 2, 1)
+    create(a, *two, only_validate=True, version=4)
+
+
+@scenario()
+def a_config_of_a_new_topic_is_named_twice(script: Script) -> None:
+    a = script.client("a")
+    configs = [CreatableTopicConfig("retention.ms", value) for value in ("1", "2")]
+    create(a, CreatableTopic(TopicName(f"{script.group}.t"), 1, 1, (), configs))
+    null = [CreatableTopicConfig("retention.ms", None), CreatableTopicConfig("segment.ms", None)]
+    create(a, CreatableTopic(TopicName(f"{script.group}.u"), 1, 1, (), null))
+
+
+@scenario()
+def a_new_topic_has_conflicting_configs(script: Script) -> None:
+    a = script.client("a")
+    for number, pairs in enumerate(
+        (
+            (("min.compaction.lag.ms", "7"), ("max.compaction.lag.ms", "5")),
+            (("min.insync.replicas", "2"),),
+            (("min.insync.replicas", "0"),),
+            (("remote.storage.enable", "true"),),
+            (("remote.log.copy.disable", "true"),),
+            (("remote.log.delete.on.disable", "true"),),
+            (("local.retention.ms", "7"), ("retention.ms", "5")),
+            (("local.retention.bytes", "7"), ("retention.bytes", "5")),
+            (("local.retention.ms", "-1"), ("retention.ms", "5")),
+            (("local.retention.ms", "-3"),),
+            (("segment.jitter.ms", "-1"),),
+            (("segment.index.bytes", "3"),),
+            (("index.interval.bytes", "-1"),),
+            (("flush.messages", "0"),),
+            (("flush.ms", "-1"),),
+            (("cleanup.policy", ""),),
+            (("cleanup.policy", "compact,delete,compact"),),
+            (("cleanup.policy", "none"),),
+            (("compression.gzip.level", "0"),),
+            (("compression.lz4.level", "18"),),
+            (("compression.zstd.level", "23"),),
+            (("compression.type", "none"),),
+            (("message.timestamp.type", "x"),),
+            (("message.timestamp.before.max.ms", "-1"),),
+            (("message.timestamp.difference.max.ms", "5"),),
+            (("message.format.version", "2.0"),),
+            (("message.downconversion.enable", "true"),),
+            (("file.delete.delay.ms", "-1"),),
+            (("delete.retention.ms", "-1"),),
+            (("min.cleanable.dirty.ratio", "1.1"),),
+            (("max.message.bytes", "-1"),),
+            (("preallocate", "yes"),),
+            (("unclean.leader.election.enable", "1"),),
+            (("leader.replication.throttled.replicas", "x"),),
+            (("follower.replication.throttled.replicas", "*"),),
+            (("retention.bytes", "-2"),),
+            (("internal.segment.bytes", "1"),),
+        )
+    ):
+        configs = [CreatableTopicConfig(*pair) for pair in pairs]
+        topic = CreatableTopic(TopicName(f"{script.group}.{number}"), 1, 1, (), configs)
+        create(a, topic, only_validate=True, version=4)
+
+
+@scenario()
+def an_internal_topic_is_created_by_a_client(script: Script) -> None:
+    a = script.client("a")
+    for name in ("__share_group_state", "__cluster_metadata"):
+        create(a, CreatableTopic(TopicName(name), 2, 1), only_validate=True, version=4)
+
+
+@scenario()
+def partitions_of_a_topic_are_described_in_portions(script: Script) -> None:
+    a = script.client("a")
+    topic, other = script.topic("a", partitions=3), script.topic("b", partitions=2)
+    nowhere = TopicName(f"{script.group}.nowhere")
+    names = [TopicRequest(name) for name in (other, topic, nowhere)]
+    for limit in (0, 1, 2, 3, 4, 5, 6, 2_000, -1):
+        a.ask(DescribeTopicPartitionsRequest(names, limit), 0)
+    for cursor in (
+        Cursor(topic, 0),
+        Cursor(topic, 2),
+        Cursor(topic, 3),
+        Cursor(topic, -1),
+        Cursor(other, 1),
+        Cursor(TopicName(f"{script.group}.c"), 0),
+        Cursor(TopicName(""), 0),
+    ):
+        a.ask(DescribeTopicPartitionsRequest(names, 2, cursor), 0)
+    a.ask(DescribeTopicPartitionsRequest([TopicRequest(topic), TopicRequest(topic)], 2_000), 0)
+    a.ask(DescribeTopicPartitionsRequest([TopicRequest(TopicName("a b"))], 2_000), 0)
