@@ -32,7 +32,11 @@ _NULL_BY_DEFAULT: Final = frozenset(
 """Keys whose default is null in Kafka and empty here."""
 
 _INTERNAL: Final = frozenset(
-    ("group.consumer.regex.refresh.interval.ms", "producer.id.expiration.check.interval.ms")
+    (
+        "group.consumer.assignor.offload.enable",
+        "group.consumer.regex.refresh.interval.ms",
+        "producer.id.expiration.check.interval.ms",
+    )
 )
 """Keys that Kafka defines as internal: they can be set, and DescribeConfigs does not show them."""
 

@@ -4,6 +4,9 @@ Prints the page from the table in config/keys.py, so it is always current. The t
 tables is in this file.
 """
 
+from textwrap import fill
+
+from config.dynamic_keys import DYNAMIC_KEYS
 from config.kafka_names import kafka_names
 from config.keys import keys
 from config.types import BrokerKey
@@ -41,6 +44,14 @@ rollcall.flush = "commit"
 "max.connections.per.ip" = 50
 ```
 
+## What can be changed while the daemon runs
+
+`kafka-configs --alter --entity-type brokers` changes these keys for this broker (`--entity-name`,
+its id) or for the cluster (`--entity-default`). A change takes effect at once and survives a
+restart. It beats all of the sources above, and the broker's own value beats the cluster's:
+
+{dynamic}.
+
 ## What is refused, and what is ignored
 
 - An unknown name, or a value of the wrong type or out of range: `rollcall` ends with exit code 2
@@ -67,6 +78,7 @@ def reference() -> str:
     """The whole page."""
     rows = sorted(keys().values(), key=lambda key: key.name)
     return _PAGE.format(
+        dynamic=fill(", ".join(f"`{name}`" for name in sorted(DYNAMIC_KEYS)), 100),
         kafkas=_table([key for key in rows if not key.name.startswith("rollcall.")]),
         own=_table([key for key in rows if key.name.startswith("rollcall.")]),
     )

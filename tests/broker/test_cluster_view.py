@@ -52,5 +52,46 @@ def test_internal_keys_are_not_shown() -> None:
     """As in Kafka 4.3.1, whose ConfigDef says which these are."""
     configs = described("group.consumer.regex.refresh.interval.ms=20000")
     assert "group.consumer.regex.refresh.interval.ms" not in configs
+    assert "group.consumer.assignor.offload.enable" not in configs
     assert "producer.id.expiration.check.interval.ms" not in configs
     assert "producer.id.expiration.ms" in configs
+
+
+def test_a_dynamic_config_beats_the_static_one_and_shows_all_levels() -> None:
+    config = load_config(command_line=[command_line_setting("log.roll.hours=5")])
+    properties = BrokerProperties(
+        topic_settings(config).broker_properties,
+        cluster={"log.roll.ms": " 7 ", "num.io.threads": "9", "a.plug.in": "secret"},
+        broker={"log.roll.ms": "8"},
+    )
+    cluster = ClusterOfOne(config, "cluster")
+    shown_configs = {entry.name: entry for entry in cluster.broker_configs(properties)}
+    roll = shown_configs["log.roll.ms"]
+    assert (roll.value, roll.source, roll.is_read_only) == (
+        "8",
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
+        False,
+    )
+    assert [(s.name, s.text, s.source) for s in roll.synonyms] == [
+        ("log.roll.ms", "8", ConfigSource.DYNAMIC_BROKER_CONFIG),
+        ("log.roll.ms", " 7 ", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ("log.roll.hours", "5", STATIC),
+        ("log.roll.hours", "168", DEFAULT),
+    ]
+    assert shown_configs["log.roll.hours"].is_read_only
+    assert shown_configs["num.io.threads"].value == "9"
+    secret = shown_configs["a.plug.in"]
+    assert (secret.is_sensitive, secret.value) == (True, None)
+    of_all = {entry.name: entry for entry in cluster.cluster_configs(properties)}
+    assert of_all["log.roll.ms"].value == "7"
+    assert [entry.source for entry in of_all.values()] == [
+        ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    ] * 3
+
+
+def test_every_dynamic_config_of_the_cluster_is_shown_without_its_default() -> None:
+    config = load_config()
+    cluster = ClusterOfOne(config, "cluster")
+    properties = BrokerProperties(cluster={"num.io.threads": "9"})
+    (shown_config,) = cluster.cluster_configs(properties)
+    assert [synonym.text for synonym in shown_config.synonyms] == ["9"]

@@ -209,6 +209,24 @@ def test_configs_of_a_group_are_changed_and_described(tool: Tool) -> None:
     ) in described
 
 
+def test_configs_of_the_broker_outlive_a_restart_and_levels_do_not(daemon, tool: Tool) -> None:
+    broker = ("--entity-type", "brokers", "--entity-name", "1")
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    changed = tool(CONFIGS, "--alter", *broker, "--add-config", "log.retention.ms=3600000")
+    assert "Completed updating config for broker 1." in changed.out
+    tool(CONFIGS, "--alter", *loggers, "--add-config", "root=ERROR,rollcall.node=INFO")
+
+    daemon.kill()
+    daemon.start()
+
+    assert (
+        "log.retention.ms=3600000 sensitive=false synonyms={"
+        "DYNAMIC_BROKER_CONFIG:log.retention.ms=3600000, "
+        "DEFAULT_CONFIG:log.retention.hours=168}"
+    ) in tool(CONFIGS, "--describe", *broker).out
+    assert "rollcall.groups=INFO sensitive=false" in tool(CONFIGS, "--describe", *loggers).out
+
+
 def test_the_offsets_topic_is_read_over_the_wire_by_kafkas_formatters(tool: Tool) -> None:
     given_topic(tool, "orders", 1, messages=5)
     consume(tool, "orders", "billing", 5)
