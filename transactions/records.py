@@ -36,7 +36,7 @@ class UnknownVersion(Exception):
 
 
 def transaction_record(metadata: TransactionMetadata, transaction_version: int) -> Record:
-    version = 1 if transaction_version >= FLEXIBLE_VALUE_SINCE else 0
+    version = _value_version(metadata, transaction_version)
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         previous_producer_id=metadata.previous_producer_id,
@@ -51,6 +51,13 @@ def transaction_record(metadata: TransactionMetadata, transaction_version: int) 
     )
     write = writer(TransactionLogValue, version, prefix=_INT16.pack(version))
     return Record(transaction_key(metadata.transactional_id), write(value))
+
+
+def _value_version(metadata: TransactionMetadata, transaction_version: int) -> int:
+    """Kafka differs: at level 0 it cannot write what a request of version 2 leads to, and leaves
+    the transactional id pending for ever."""
+    is_flexible = transaction_version >= FLEXIBLE_VALUE_SINCE
+    return 1 if is_flexible or metadata.client_transaction_version else 0
 
 
 def tombstone(transactional_id: TransactionalId) -> Record:
