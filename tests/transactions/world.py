@@ -135,10 +135,18 @@ class Partitions:
         self.errors: dict[TopicPartition, ErrorCode] = {}
         self.sync_errors: dict[TopicPartition, ErrorCode] = {}
         self.held: list[Callable[[], None]] | None = None
+        self._holds_syncs = False
 
     def sync(self, partitions: Sequence[TopicPartition], done: Done, /) -> None:
         self.synced.append(tuple(partitions))
-        self._finish(lambda: done({p: self.sync_errors.get(p, ErrorCode.NONE) for p in partitions}))
+
+        def answer() -> None:
+            done({p: self.sync_errors.get(p, ErrorCode.NONE) for p in partitions})
+
+        if self._holds_syncs:
+            self._finish(answer)
+        else:
+            answer()
 
     def write_markers(
         self,
@@ -161,11 +169,14 @@ class Partitions:
         else:
             self.held.append(work)
 
-    def hold(self) -> None:
+    def hold(self, *, syncs: bool = False) -> None:
+        """Write no marker until `release`, and sync nothing either."""
         self.held = []
+        self._holds_syncs = syncs
 
     def release(self) -> None:
         held, self.held = self.held or [], None
+        self._holds_syncs = False
         for work in held:
             work()
 
@@ -246,12 +257,19 @@ class World:
     def crash(self, *, unsynced_data_lost: bool = False) -> None:
         """Kill the process: what was not stored is gone, and so is everything in memory."""
         self.partitions.held = None
+        self.crash_holding(unsynced_data_lost=unsynced_data_lost)
+
+    def crash_holding(self, *, unsynced_data_lost: bool = False, is_full: bool = False) -> None:
+        """The same; the markers of the next process may be held, and its log may be full."""
+        if self.partitions.held is not None:
+            self.partitions.held.clear()
         self.ids.waiting = None
         self.coordinator = self.new_coordinator(unsynced_data_lost=unsynced_data_lost)
         self.coordinator.partition_count = len(self.logs)
         for partition, log in self.logs.items():
             self.logs[partition] = MemoryLog(log.survivors())
             self.logs[partition].leader_epoch = log.leader_epoch + 1
+            self.logs[partition].full = is_full
             self.load(partition)
 
     def store(self) -> None:
@@ -320,6 +338,10 @@ class World:
         response = self.ask(request, v)
         assert isinstance(response, InitProducerIdResponse)
         return response.error_code, response.producer_id, response.producer_epoch
+
+    def init_lost(self) -> Token:
+        """An InitProducerId without an identity, whose answer nobody waits for."""
+        return self.send(InitProducerIdRequest(TX, TIMEOUT_MS, ProducerId(-1), -1))
 
     def add(
         self,
