@@ -25,7 +25,7 @@ from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from seams.transactions import Done as PartitionsDone
 from seams.transactions import TransactionPartitions
-from storage.api import Log, Position, StoredRecord, TopicPartition
+from storage.api import Log, LoggedRecord, Position, TopicPartition
 from transactions.commands import AddPartitions, TransactionCommand
 from transactions.decision_failed import TransactionDecisionFailed
 from transactions.events import TransactionEvent, TransactionsLoadFailed
@@ -280,7 +280,7 @@ class TransactionCoordinator:
         """Forget what was loaded of it so far. There are no snapshots: the whole log follows."""
         self._loading[partition].load_from_start()
 
-    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
+    def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableTransactionRecord:
         `fail_load` then."""
         shard = self._loading[partition]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from protocol.names import TransactionalId
-from storage.api import StoredRecord
+from storage.api import LoggedRecord, StoredRecord
 from transactions.events import SkippedTransactionRecord
 from transactions.metadata import TransactionMetadata
 from transactions.records import UnknownVersion, read_transaction_key, read_transaction_value
@@ -27,16 +27,19 @@ class Restore:
         self.metadata: dict[TransactionalId, TransactionMetadata] = {}
         self.skipped: list[SkippedTransactionRecord] = []
 
-    def apply(self, records: Iterable[StoredRecord]) -> None:
+    def apply(self, records: Iterable[LoggedRecord]) -> None:
         """Raises UnreadableTransactionRecord."""
         for record in records:
-            self._apply(record)
+            if isinstance(record, StoredRecord):
+                self._apply(record)
+            else:
+                self._skip(record.offset, "of a transaction: this log has none")
 
     def _apply(self, record: StoredRecord) -> None:
         try:
             transactional_id = read_transaction_key(record.key)
         except UnknownVersion as error:
-            self._skip(record, error)
+            self._skip(record.offset, str(error))
             return
         self.metadata.pop(transactional_id, None)
         if record.value is None:
@@ -44,8 +47,8 @@ class Restore:
         try:
             self.metadata[transactional_id] = read_transaction_value(transactional_id, record.value)
         except UnknownVersion as error:
-            self._skip(record, error)
+            self._skip(record.offset, str(error))
 
-    def _skip(self, record: StoredRecord, error: UnknownVersion) -> None:
+    def _skip(self, offset: int, reason: str) -> None:
         if len(self.skipped) < SKIPPED_REPORTED_MAX:
-            self.skipped.append(SkippedTransactionRecord(record.offset, str(error)))
+            self.skipped.append(SkippedTransactionRecord(offset, reason))

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TransactionalId
 from seams.now import Now
-from storage.api import Log, Position, Record, StoredRecord, TopicPartition
+from storage.api import Log, LoggedRecord, Position, Record, TopicPartition
 from transactions import evolve
 from transactions.commands import AbortTransaction, AddPartitions, TransactionCommand
 from transactions.decide.expiry import is_id_expired
@@ -392,7 +392,7 @@ class TransactionShard:
         """The whole log follows."""
         self._restore = Restore()
 
-    def load(self, records: Iterable[StoredRecord]) -> None:
+    def load(self, records: Iterable[LoggedRecord]) -> None:
         """Raises UnreadableTransactionRecord."""
         self._restore.apply(records)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.names import ErrorCode
-from storage.api import StoredRecord
+from storage.api import EndMarker, StoredMarker, StoredRecord
 from tests.memory_log import MemoryLog
 from tests.transactions.world import START, TX, World, at
 from transactions.events import TransactionsClosed, TransactionsLoaded, TransactionsLoadFailed
@@ -198,6 +198,7 @@ def test_records_of_a_later_kafka_are_skipped(world: World) -> None:
     world.logs[0].records += [
         record(b"\x00\x07later", b"\x00\x00", 1),
         record(known.key, b"\x00\x09later", 2),
+        StoredMarker(3, START.wall_ms, EndMarker(1_000, 0, is_commit=True, coordinator_epoch=0)),
     ]
     world.logs[0].store()
     world.crash()
@@ -207,6 +208,7 @@ def test_records_of_a_later_kafka_are_skipped(world: World) -> None:
     assert [(skipped.offset, skipped.reason) for skipped in loaded.skipped] == [
         (1, "record type 7 is not known"),
         (2, "value version 9 is not known"),
+        (3, "of a transaction: this log has none"),
     ]
 
 
