@@ -3,8 +3,9 @@
     python -m tests.compare.record --driver path/to/kafka [--port 21700] [--check] [NAME ...]
 
 The driver is a script that understands `start DIR PORT [k=v ...]` and `stop DIR`; the environment
-variable KAFKA_DRIVER may name it instead. NAME is a scenario or a chapter. `--check` compares with
-what is recorded instead of writing, which shows whether a scenario is deterministic.
+variable KAFKA_DRIVER may name it instead. NAME is a scenario or a chapter; slow scenarios are only
+recorded when they are named. `--check` compares with what is recorded instead of writing, which
+shows whether a scenario is deterministic.
 """
 
 import argparse
@@ -41,7 +42,8 @@ def main() -> int:
     chosen = [
         scenario
         for scenario in scenarios().values()
-        if not options.names or {scenario.name, scenario.chapter} & set(options.names)
+        if {scenario.name, scenario.chapter} & set(options.names)
+        or not (options.names or scenario.is_slow)
     ]
     said, stored = record(chosen, options.driver, options.port)
     failed = len(said) < len(chosen)

@@ -30,15 +30,8 @@ FREE_VALUES: Final = {
     "port": "<port>",
     "cluster_id": "<cluster>",
     "finalized_features_epoch": "<epoch>",
-    "log_dir": "<folder>",
-    "total_bytes": "<bytes>",
-    "usable_bytes": "<bytes>",
-    "log_end_offset": "<offset>",
 }
 """Fields whose value says nothing of the broker's behaviour."""
-
-POSITIONS: Final = frozenset({("DescribedQuorumPartition", "high_watermark")})
-"""Positions in the log of the cluster's metadata."""
 
 PRODUCER_IDS: Final = frozenset({"producer_id", "v3_and_below_producer_id", "producer_id_filters"})
 
@@ -47,8 +40,6 @@ TIMES: Final = frozenset(
         "transaction_start_time_ms",
         "last_timestamp",
         "log_append_time_ms",
-        "last_fetch_timestamp",
-        "last_caught_up_timestamp",
     }
 )
 """Times of the broker's clock; a time that the scenario gave is shown."""
@@ -116,14 +107,6 @@ UNORDERED: Final = frozenset(
         ("TopicProduceResponse", "partition_responses"),
         ("DeleteRecordsResponse", "topics"),
         ("DeleteRecordsTopicResult", "partitions"),
-        ("DescribeLogDirsResult", "topics"),
-        ("DescribeLogDirsTopic", "partitions"),
-        ("ElectLeadersResponse", "replica_election_results"),
-        ("ReplicaElectionResult", "partition_result"),
-        ("AlterPartitionReassignmentsResponse", "responses"),
-        ("ReassignableTopicResponse", "partitions"),
-        ("AlterReplicaLogDirsResponse", "results"),
-        ("AlterReplicaLogDirTopicResult", "partitions"),
     }
 )
 """Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""
@@ -212,8 +195,6 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         value = getattr(struct, spec.name)
         if spec.name == "throttle_time_ms" and value == 0:
             continue
-        if (type(struct).__name__, spec.name) in POSITIONS:
-            value = "<offset>"
         if isinstance(value, Struct):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
         elif spec.name == "records" and are_shown(value, names):

@@ -38,13 +38,12 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from protocol.messages.describe_transactions import (
     DescribedTransaction,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from protocol.messages.elect_leaders import ElectLeadersResponse
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.messages.list_config_resources import ListConfigResourcesResponse
 from protocol.messages.list_groups import ListGroupsResponse
@@ -270,6 +269,20 @@ class Script:
             lambda: self.transaction(transactional_id).transaction_state not in _NOT_ABORTED,
         )
 
+    def raise_epoch(self, transactional_id: str, epoch: int) -> None:
+        """Start producers of this id until the last one has this epoch."""
+        wire = Wire(self._port, "raise")
+        try:
+            answer = InitProducerIdResponse(producer_epoch=-1)
+            while answer.producer_epoch < epoch:
+                wire.send(InitProducerIdRequest(transactional_id, 60_000), 4)
+                received = wire.receive(InitProducerIdResponse, 4)
+                assert isinstance(received, InitProducerIdResponse)
+                assert received.error_code is ErrorCode.NONE, received
+                answer = received
+        finally:
+            wire.close()
+
     def until_transaction(self, state: str, transactional_id: str | None = None) -> None:
         wanted = transactional_id or self.group
         self.until(
@@ -435,15 +448,6 @@ class Script:
                 for state in answer.transaction_states
                 if state.transactional_id.startswith(self.name)
             ]
-        if isinstance(answer, DescribeLogDirsResponse):
-            for result in answer.results:
-                result.topics = [t for t in result.topics if t.name.startswith(self.name)]
-        if isinstance(answer, ElectLeadersResponse):
-            answer.replica_election_results = [
-                result
-                for result in answer.replica_election_results
-                if result.topic.startswith(self.name) or result.partition_result
-            ]
         if isinstance(answer, ListConfigResourcesResponse):
             answer.config_resources = [
                 resource
@@ -515,6 +519,8 @@ class Scenario:
     chapter: str
     profile: str
     play: Callable[[Script], None]
+    is_slow: bool = False
+    """Whether it is left out of the tests unless it is asked for."""
 
     @property
     def is_of_consumers(self) -> bool:
@@ -531,14 +537,14 @@ SCENARIOS: Final[dict[str, Scenario]] = {}
 
 
 def scenario(
-    profile: str = "plain",
+    profile: str = "plain", *, is_slow: bool = False
 ) -> Callable[[Callable[[Script], None]], Callable[[Script], None]]:
     """Register a scenario, to be played at a broker with the settings of this profile."""
 
     def register(play: Callable[[Script], None]) -> Callable[[Script], None]:
         assert play.__name__ not in SCENARIOS, f"two scenarios are called {play.__name__}"
         chapter = play.__module__.rsplit(".", 1)[-1]
-        SCENARIOS[play.__name__] = Scenario(play.__name__, chapter, profile, play)
+        SCENARIOS[play.__name__] = Scenario(play.__name__, chapter, profile, play, is_slow)
         return play
 
     return register

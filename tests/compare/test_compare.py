@@ -5,6 +5,7 @@ waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
 """
 
 import difflib
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -32,11 +33,12 @@ AT_ONCE = 12  # most of them wait for a timer
 
 NOT_YET: Final = frozenset(
     {
-        "admin",
+        "deleted_records",
         "a_session_has_the_start_of_a_log",
         "transactions_add",
         "transactions_admin",
         "transactions_end",
+        "transactions_epochs",
         "transactions_fetch",
         "transactions_init",
         "transactions_log",
@@ -46,8 +48,12 @@ NOT_YET: Final = frozenset(
 )
 """Chapters and scenarios that are recorded, but not served yet."""
 
+WITH_SLOW_ONES: Final = "COMPARE_SLOW" in os.environ
+
 COMPARED: Final = [
-    name for name, found in scenarios().items() if not NOT_YET & {name, found.chapter}
+    name
+    for name, found in scenarios().items()
+    if not NOT_YET & {name, found.chapter} and (WITH_SLOW_ONES or not found.is_slow)
 ]
 
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
