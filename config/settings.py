@@ -63,6 +63,8 @@ def group_settings(config: Config) -> GroupSettings:
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offsets_commit_timeout_ms=config.offsets_commit_timeout_ms,
         offsets_value_version=config.rollcall_offsets_value_version,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+        producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
         max_batch_bytes=min(config.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
         groups_max=config.rollcall_groups_max,
         pending_members_max=config.rollcall_group_pending_members_max,

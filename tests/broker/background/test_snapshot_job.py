@@ -23,7 +23,13 @@ from coordinator.consumer.evolve import evolve_consumer_group
 from coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from coordinator.consumer.records import event_records
 from coordinator.group_types import AnyGroup
-from coordinator.image import BEFORE_CONSUMER_GROUPS, SKIPPED_KEPT_MAX, Image
+from coordinator.image import (
+    BEFORE_CONSUMER_GROUPS,
+    BEFORE_TRANSACTIONS,
+    SKIPPED_KEPT_MAX,
+    Image,
+)
+from coordinator.offsets.transactions import plain_transactions
 from coordinator.record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -245,10 +251,10 @@ class Written:
             group = taken[0]
             group.check()
             found[group.group_id] = portrait(group)
-        return found, skipped
+        return found, skipped, plain_transactions(image.transactions)
 
 
-State = tuple[dict[str, object], list[tuple[int, int, str | None]]]
+State = tuple[dict[str, object], list[tuple[int, int, str | None]], object]
 
 
 def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
@@ -445,7 +451,7 @@ def test_the_end_of_the_last_job_is_checked_and_not_trusted(
 def test_a_log_without_records_says_nothing() -> None:
     written = Written()
     assert written.take(0)["groups"] == 0
-    assert written.state() == ({}, [])
+    assert written.state()[:2] == ({}, [])
 
 
 def test_a_batch_that_is_being_appended_does_not_disturb() -> None:
@@ -606,3 +612,31 @@ def test_a_snapshot_of_before_consumer_groups_is_used_if_it_skipped_none(
 
     assert (found is not None) is is_used
     assert len(ignored) == (0 if is_used else 1)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_snapshot_of_before_transactions_is_used_if_none_was_open(is_open: bool) -> None:
+    written = Written()
+    end = written.append(Batch([record_of_offset(1)]))
+    open_records = [(7, 0, 0, AT_MS, b"key", b"value")] if is_open else []
+    notes = ([(5, 3, "ConsumerGroupMetadata")], open_records)
+    about = SnapshotHeader(end, TOPIC_ID, 0, AT_MS, BEFORE_TRANSACTIONS, notes)
+    write_snapshot(written.disk, FOLDER, about, [])
+
+    found, ignored = read_snapshot(written.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
+
+    assert (found is None) is is_open
+    assert len(ignored) == int(is_open)
+    if found is not None:
+        assert Tail(written.log, found).load_start.transactions is None
+
+
+def test_a_snapshot_in_the_middle_of_a_transaction_keeps_it_open() -> None:
+    written = Written()
+    written.append(Batch([record_of_offset(1)]))
+    end = written.append(Batch([record_of_offset(5)], producer_id=7))
+    written.take(end)
+    before = written.state()[0]
+    written.append(Batch([], producer_id=7, commits=True))
+    assert written.state()[0] != before
+    assert written.state() == written.state(by_snapshot=False)
