@@ -60,7 +60,7 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from storage.api import LogSettings
+from storage.api import LogSettings, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
@@ -457,4 +457,10 @@ def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordin
             keep_ms=config.rollcall_pipeline_keep_ms,
             keep_bytes=config.rollcall_pipeline_keep_bytes,
         ),
+        cleaned=partial(_forget_aborted, coordinator),
     )
+
+
+def _forget_aborted(coordinator: GroupCoordinator, log: TopicPartition, up_to: int) -> None:
+    if log.topic == OFFSETS_TOPIC:
+        coordinator.transactions.cleaned(log.partition, up_to)

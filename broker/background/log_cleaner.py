@@ -65,6 +65,13 @@ T = TypeVar("T")
 ActiveProducers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
 """The active producers of a partition; None where they are not known."""
 
+Cleaned = Callable[[TopicPartition, int], None]
+"""Called after each pass: nothing of aborted transactions is left in the log before this offset."""
+
+
+def ignore_cleaned(_key: TopicPartition, _up_to: int) -> None:
+    pass
+
 
 class CleanerStats(Struct):
     """For metrics: totals, and of the last pass what Kafka's metrics show."""
@@ -108,6 +115,7 @@ class LogCleaner:
         *,
         producers: ActiveProducers,
         marks: Marks = no_marks,
+        cleaned: Cleaned = ignore_cleaned,
     ) -> None:
         self._disk = disk
         self._store = store
@@ -118,6 +126,7 @@ class LogCleaner:
         self._settings = settings
         self._producers = producers
         self._marks = marks
+        self._cleaned = cleaned
         self._task: asyncio.Task[None] | None = None
         self._awake = asyncio.Event()
         self._current: TopicPartition | None = None
@@ -357,6 +366,8 @@ class LogCleaner:
             self._mark(key, log, f"cannot swap in what was cleaned: {fault}")
             return False
         self._failed.pop(log, None)
+        # Not the end of this pass: somebody may be reading what it has replaced.
+        self._cleaned(key, found.first_dirty)
         due_ms = self._clock.now().mono_ms + log.settings.file_delete_delay_ms
         if replaced:
             self._deletions.append((due_ms, log, replaced))

@@ -22,10 +22,12 @@ from coordinator.image import (
 )
 from coordinator.offsets.transactions import plain_transactions, transactions_of_plain
 from coordinator.records import OFFSET_COMMIT, RecordSkipped
+from protocol.names import OFFSETS_TOPIC
 from storage import snapshot
-from storage.api import StoredRecord
+from storage.api import Corrupt, StoredRecord, TopicPartition
 from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records
+from storage.cleaner.cleaner import read_clean_offsets
 from storage.disk import Disk
 from storage.log.log_files import FilePosition, LogFiles
 from storage.snapshot import SkippedSnapshot, Snapshot, SnapshotHeader, pack
@@ -111,6 +113,7 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
     files = LogFiles(disk, folder)
     newest = _NewestCommits(image)
     last = newest.write_all(files.batches(position, up_to, _end_of_last(arguments, position)))
+    _forget_aborted(disk, folder, image)
     if last is not None:
         header = read_header(last)
         position, epoch = header.next_offset, header.partition_leader_epoch
@@ -133,6 +136,18 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
         "ignored": [list(snapshot_ignored) for snapshot_ignored in ignored],
         "end": files.end and (position, files.end),
     }
+
+
+def _forget_aborted(disk: Disk, folder: str, image: Image) -> None:
+    """Of the part that the cleaner has cleaned: their records are gone, nobody reads them."""
+    data_dir, _, name = folder.rpartition("/")
+    _, _, partition = name.rpartition("-")
+    try:
+        offsets = read_clean_offsets(disk, data_dir)
+    except (OSError, Corrupt):
+        return  # then the list is longer than it need be
+    clean = offsets.get(TopicPartition(OFFSETS_TOPIC, int(partition)), 0)
+    image.transactions.producers.forget_aborted(clean)
 
 
 def _end_of_last(arguments: dict[str, object], position: int) -> FilePosition | None:

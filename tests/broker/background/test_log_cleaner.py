@@ -74,6 +74,7 @@ class Desk:
         self.clock = SystemClock(lambda: self.time.mono_ns, lambda: self.time.wall_ns)
         self.events: list[CleanerEvent | PartFailed] = []
         self.worker = HereWorker(self.disk)
+        self.cleaned: list[tuple[TopicPartition, int]] = []
         self.cleaner = LogCleaner(
             self.disk,
             self.store,
@@ -83,6 +84,7 @@ class Desk:
             self.events.append,
             CleanerSettings(),
             producers=lambda _: {},
+            cleaned=lambda key, up_to: self.cleaned.append((key, up_to)),
         )
         self.logs = {key: self.open(key) for key in (ONE, TWO)}
 
@@ -122,6 +124,17 @@ class Desk:
 
     def events_of(self, kind: type[CleanerEvent]) -> list[CleanerEvent]:
         return [event for event in self.events if isinstance(event, kind)]
+
+
+async def test_what_an_earlier_pass_has_cleaned_is_reported() -> None:
+    desk = Desk()
+    desk.write(ONE, 1, 2)
+    assert await desk.run_once()
+    assert desk.cleaned == [(ONE, 0)]  # readers may still have what this pass has replaced
+    desk.write(ONE, 3, 4)
+    desk.wait(60_000)
+    assert await desk.run_once()
+    assert desk.cleaned == [(ONE, 0), (ONE, 2)]
 
 
 async def test_logs_are_cleaned_in_order_of_their_dirty_ratio() -> None:

@@ -40,8 +40,16 @@ from coordinator.record_schemas import (
 )
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
-from storage.api import LogSettings, Record, RecordPair, StoredRecord, TopicPartition
+from storage.api import (
+    AbortedTransaction,
+    LogSettings,
+    Record,
+    RecordPair,
+    StoredRecord,
+    TopicPartition,
+)
 from storage.batch.record_batch import encode_batch
+from storage.cleaner.cleaner import write_clean_offsets
 from storage.disk import Disk
 from storage.log.log_files import LogFiles
 from storage.log.partition_log import PartitionLog
@@ -640,3 +648,17 @@ def test_a_snapshot_in_the_middle_of_a_transaction_keeps_it_open() -> None:
     written.append(Batch([], producer_id=7, commits=True))
     assert written.state()[0] != before
     assert written.state() == written.state(by_snapshot=False)
+
+
+def test_a_snapshot_forgets_what_was_aborted_in_the_cleaned_part() -> None:
+    written = Written()
+    for producer_id in (7, 8):
+        written.append(Batch([record_of_offset(1)], producer_id))
+        end = written.append(Batch([], producer_id, commits=False))
+    clean = {TopicPartition("__consumer_offsets", 0): 2}
+    write_clean_offsets(written.disk, "/data", clean)
+    written.take(end)
+    snapshot, _ = read_snapshot(written.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
+    transactions = Tail(written.log, snapshot).load_start.transactions
+    assert transactions is not None
+    assert transactions.producers.aborted == [AbortedTransaction(8, 2, 3)]

@@ -1,10 +1,12 @@
 """Loaded transactions: a log with transactions in it, served by a daemon.
 
-Nobody writes such a log here yet; a Kafka's own files, moved as they are, hold them. What an open
-or an aborted transaction wrote was never committed, and no client may read it.
+As a Kafka's own files, moved as they are, hold them. What an open or an aborted transaction wrote
+was never committed, and no client may read it; a client that asks for stable offsets is told of the
+open one.
 """
 
-from confluent_kafka import Consumer, TopicPartition
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from seams.java_hash import partition_of
 from storage.batch.record_batch import encode_batch
@@ -33,8 +35,20 @@ def test_only_what_was_committed_is_read(start_daemon) -> None:
     )
     for _ in range(2):  # read from the log, then from what the first stop may have written down
         daemon.start()
-        client = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "g"})
+        client = Consumer(
+            {
+                "bootstrap.servers": daemon.bootstrap,
+                "group.id": "g",
+                "isolation.level": "read_uncommitted",  # else it asks for stable offsets
+            }
+        )
         places = client.committed([TopicPartition("t", n) for n in range(4)], 60)
         assert [place.offset for place in places] == [50, 1, 1, 1]
+        client.close()
+        client = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "g"})
+        (place,) = client.committed([TopicPartition("t", 1)], 60)
+        assert place.offset == 1
+        with pytest.raises(KafkaException):
+            client.committed([TopicPartition("t", 2)], 1)
         client.close()
         assert daemon.stop() == 0
