@@ -5,6 +5,7 @@ the client's own listener; DescribeConfigs shows the effective configuration wit
 Implements `topics.cluster.ClusterView`.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -24,7 +25,7 @@ from protocol.config_def import ConfigType, ConfigValue, convert_to_string
 from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
 from topics.broker_properties import BrokerProperties, ConfigSynonym
-from topics.cluster import BrokerConfig, Node
+from topics.cluster import BrokerConfig, LogDirSpace, Node
 
 _NULL_BY_DEFAULT: Final = frozenset(
     ("advertised.listeners", "broker.rack", "controller.listener.names", "log.dirs")
@@ -49,6 +50,11 @@ class ClusterOfOne:
         self.cluster_id = cluster_id
         self.node_id = config.node_id
         self.rack = config.broker_rack or None
+        self.log_dir = str(config.data_dir.absolute())
+
+    def log_dir_space(self) -> LogDirSpace:
+        volume = os.statvfs(self.log_dir)
+        return LogDirSpace(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
 
     def endpoint(self, token: ReplyToken) -> Node:
         assert isinstance(token, PendingRequest)

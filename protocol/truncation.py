@@ -13,7 +13,20 @@ from msgspec.structs import replace
 from protocol.primitives import echoed
 
 ECHOED_FIELDS: Final = frozenset(
-    {"name", "topic", "topic_name", "resource_name", "group_id", "error_message"}
+    {
+        "name",
+        "topic",
+        "topic_name",
+        "resource_name",
+        "group_id",
+        "error_message",
+        "entity_type",
+        "entity_name",
+        "user",
+        "feature",
+        "principal_type",
+        "principal_name",
+    }
 )
 """Fields of responses that may hold a string of the client's, or a message with one in it."""
 

@@ -40,6 +40,13 @@ class BrokerConfig(Struct, frozen=True):
         return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT_CONFIG
 
 
+class LogDirSpace(NamedTuple):
+    """The volume that the log directory is on; usable is what an unprivileged process may write."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class ClusterView(Protocol):
     @property
     def cluster_id(self) -> str: ...
@@ -49,6 +56,13 @@ class ClusterView(Protocol):
 
     @property
     def rack(self) -> str | None: ...
+
+    @property
+    def log_dir(self) -> str:
+        """The absolute path of the log directory."""
+
+    def log_dir_space(self) -> LogDirSpace:
+        """For any thread. Raises OSError."""
 
     def endpoint(self, token: ReplyToken) -> Node:
         """The node's address by the listener that received the request."""

@@ -33,6 +33,7 @@ from topics.admin_queue import AdminQueue, Steps
 from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
+from topics.cluster_admin import ClusterAdmin
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch_session_cache import FetchSessionCache
 from topics.group_config_store import GroupConfigStore
@@ -40,6 +41,7 @@ from topics.handlers.alter_broker_configs import BrokerConfigChanges, LoggerLeve
 from topics.handlers.alter_configs import AlterConfigsHandler
 from topics.handlers.create_partitions import answer_create_partitions
 from topics.handlers.create_topics import CreateTopicsHandler
+from topics.handlers.delete_records import DeleteRecordsHandler
 from topics.handlers.delete_topics import answer_delete_topics
 from topics.handlers.describe_cluster import answer_describe_cluster
 from topics.handlers.describe_configs import DescribeConfigsHandler
@@ -141,6 +143,21 @@ class DataPlane:
             readable=self._fetching.readable,
             observe=observe,
         )
+        self._deletion = DeleteRecordsHandler(
+            self.registry,
+            self._maintenance,
+            appender=appender,
+            reply=reply,
+            hang_up=self._hang_up,
+            readable=self._fetching.readable,
+            observe=observe,
+        )
+        self._cluster_admin = ClusterAdmin(
+            self.registry,
+            cluster,
+            reply=reply,
+            answer_in_reader=lambda token, answer: self._answer_from_logs(token, answer, reader),
+        )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self._serve_configs(group_configs, broker_configs, loggers)
@@ -163,6 +180,7 @@ class DataPlane:
             ApiKey.PRODUCE: self._producing.handle,
             ApiKey.FETCH: self._fetching.handle,
             ApiKey.LIST_OFFSETS: self._list_offsets,
+            ApiKey.DELETE_RECORDS: self._deletion.handle,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: self._offset_for_leader_epoch,
             ApiKey.METADATA: self._topic_metadata,
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._describe_topic_partitions,
@@ -175,6 +193,7 @@ class DataPlane:
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
             ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
+            **self._cluster_admin.handlers,
         }
 
     # Requests that read logs

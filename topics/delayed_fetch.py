@@ -1,8 +1,8 @@
 """Delayed fetch: a Fetch that waits until enough bytes can be read.
 
-It is checked again whenever one of its partitions gained records or was deleted. It compares two
-values of each partition's count of written bytes: when it was parked, and now. `Purgatory` watches
-it and expires it.
+It is checked again whenever one of its partitions gained records, lost its first ones, or was
+deleted. It compares two values of each partition's count of written bytes: when it was parked, and
+now. `Purgatory` watches it and expires it.
 Kafka's counterpart: `DelayedFetch`.
 """
 
@@ -23,6 +23,15 @@ class FetchPartitionStatus(NamedTuple):
     readable_bytes: int
     written_bytes: int
     max_bytes: int
+    fetch_offset: int
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the answer is an error by now, so that waiting is over."""
+        partition = self.partition
+        if partition.deleted or partition.offline or partition.log is None:
+            return True
+        return self.fetch_offset < partition.log.log_start_offset
 
 
 class CompleteFetch(NamedTuple):
@@ -47,11 +56,11 @@ class DelayedFetch(Struct, frozen=True, eq=False):
 
     def try_complete(self) -> CompleteFetch | None:
         readable = 0
-        for partition, readable_bytes, written_bytes, max_bytes in self.awaited:
-            if partition.deleted or partition.offline:
+        for status in self.awaited:
+            if status.has_failed:
                 return CompleteFetch(self.context, self.token)
-            arrived = partition.written_bytes - written_bytes
-            readable += min(readable_bytes + arrived, max_bytes)
+            arrived = status.partition.written_bytes - status.written_bytes
+            readable += min(status.readable_bytes + arrived, status.max_bytes)
         if readable < self.min_bytes:
             return None
         return CompleteFetch(self.context, self.token)

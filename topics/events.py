@@ -108,6 +108,13 @@ class SegmentsDeleted(Struct, frozen=True):
     log_start_offset: int
 
 
+class RecordsDeleted(Struct, frozen=True):
+    """A client deleted the records before the log start offset, with DeleteRecords."""
+
+    topic_partition: TopicPartition
+    log_start_offset: int
+
+
 class PartitionFailed(Struct, frozen=True):
     """The disk failed or returned invalid data; `offline` if the partition is given up."""
 
@@ -209,6 +216,7 @@ TopicEvent = (
     | RecordsFetched
     | ProduceRefused
     | SegmentsDeleted
+    | RecordsDeleted
     | PartitionFailed
     | ProducerIdsReserved
     | SaveFailed

@@ -7,7 +7,7 @@ Kafka's counterpart: the tasks that `LogManager.startup` schedules.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -119,13 +119,19 @@ class TopicMaintenance:
             if partition.topic_partition.topic not in COORDINATOR_TOPICS
         ]
 
-        def retain(events: list[TopicEvent | None]) -> None:
+        self.save_producers_of(partitions, now, lambda: self._retain(partitions, now))
+
+    def save_producers_of(
+        self, partitions: Sequence[Partition], now: Now, then: Callable[[], None]
+    ) -> None:
+        """Save their producer states, then call `then`, which may delete their records."""
+
+        def save(events: list[TopicEvent | None]) -> None:
             self._report(events)
-            self._save(lambda: self._retain(partitions, now))
+            self._save(then)
 
         self._in_appender(
-            lambda: [self._restore_producers(partition, now) for partition in partitions],
-            retain,
+            lambda: [self._restore_producers(partition, now) for partition in partitions], save
         )
 
     def _restore_producers(self, partition: Partition, now: Now) -> TopicEvent | None:

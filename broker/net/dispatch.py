@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from broker.net.route import Disconnected, Route
 from protocol.api_versions import answer_api_versions, served_versions
+from protocol.features import SERVED_FEATURES
 from protocol.messages import REQUESTS, Request, Response
 from protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -29,22 +30,13 @@ from seams.reply_token import ReplyToken
 
 UNSERVED_VERSION: Final = -1
 
-# The features of Kafka 4.3.1 that are served: metadata.version 4.3-IV0, and the consumer group
-# protocol (KIP-848). One that is not listed is at level 0: no second version of transactions
-# (transaction.version), no share or streams groups.
-_GROUP_VERSION: Final = "group.version"
-_METADATA_VERSION: Final = "metadata.version"
-_SUPPORTED_FEATURES: Final = (
-    SupportedFeatureKey(_GROUP_VERSION, 0, 1),
-    SupportedFeatureKey(_METADATA_VERSION, 7, 30),
-)
 _FINALIZED_FEATURES: Final = tuple(
     FinalizedFeatureKey(
         feature.name,
         max_version_level=feature.max_version,
         min_version_level=feature.max_version,
     )
-    for feature in _SUPPORTED_FEATURES
+    for feature in SERVED_FEATURES
 )
 _ZERO_LEVELS_SINCE: Final = 4
 """Clients of older versions of ApiVersions refuse a feature with the level 0."""
@@ -171,8 +163,8 @@ def _announced(handler: Handler, listener: Callable[[Request], None]) -> Handler
 
 def _with_features(answer: ApiVersionsResponse, version: int) -> ApiVersionsResponse:
     supported = [
-        feature
-        for feature in _SUPPORTED_FEATURES
+        SupportedFeatureKey(*feature)
+        for feature in SERVED_FEATURES
         if feature.min_version > 0 or version >= _ZERO_LEVELS_SINCE
     ]
     return replace(

@@ -23,6 +23,7 @@ HOLDS_CONNECTION: Final = WAITS_FOR_MEMBERS | {
     ApiKey.PRODUCE,
     ApiKey.LIST_OFFSETS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DELETE_RECORDS,
 }
 """While one of these is unanswered, the next request of its connection is not handled.
 

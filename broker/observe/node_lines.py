@@ -149,6 +149,18 @@ def _(event: topics.AutoCreationFailed) -> Iterable[LogLine]:
     yield LogLine("warning", "Auto topic creation failed", fields)
 
 
+@log_lines_for(NODE_LINES, topics.RecordsDeleted)
+def _(event: topics.RecordsDeleted) -> Iterable[LogLine]:
+    yield LogLine(
+        "info",
+        "Incremented the log start offset due to a client's DeleteRecords",
+        {
+            "partition": _partition(event.topic_partition),
+            "log_start_offset": event.log_start_offset,
+        },
+    )
+
+
 @log_lines_for(NODE_LINES, topics.SegmentsDeleted)
 def _(event: topics.SegmentsDeleted) -> Iterable[LogLine]:
     yield LogLine(

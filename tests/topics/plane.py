@@ -46,7 +46,7 @@ from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
 from topics.admin_queue import Steps, run_now
 from topics.broker_config_store import BrokerConfigStore
 from topics.broker_properties import BrokerProperties
-from topics.cluster import BrokerConfig, Node
+from topics.cluster import BrokerConfig, LogDirSpace, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
 from topics.group_config_store import GroupConfigStore
@@ -69,6 +69,14 @@ class Cluster:
 
     def __init__(self) -> None:
         self.configs: list[BrokerConfig] = []
+        self.log_dir_fault: OSError | None = None
+
+    log_dir = "/data"
+
+    def log_dir_space(self) -> LogDirSpace:
+        if self.log_dir_fault is not None:
+            raise self.log_dir_fault
+        return LogDirSpace(1_000, 400)
 
     def endpoint(self, token: ReplyToken) -> Node:
         inside = token.client_host == "/10.0.0.1"

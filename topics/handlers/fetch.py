@@ -204,7 +204,7 @@ class FetchHandler:
         return read
 
     def readable(self, topic_partition: TopicPartition) -> None:
-        """A partition gained records or was deleted: check the fetches that wait for it."""
+        """A partition gained or lost records, or was deleted: check its delayed fetches."""
         if not self.purgatory.watching(topic_partition):
             return  # the usual case of offset commits, which all pass here
         partition = self._registry.partition(*topic_partition)
@@ -427,8 +427,10 @@ def _read_partition(
 
 
 def _awaited(read: LogReadResult, partition: Partition, size: int) -> FetchPartitionStatus:
-    max_bytes = read.requested.asked.partition_max_bytes
-    return FetchPartitionStatus(partition, size, read.written_bytes, max_bytes)
+    asked = read.requested.asked
+    return FetchPartitionStatus(
+        partition, size, read.written_bytes, asked.partition_max_bytes, asked.fetch_offset
+    )
 
 
 def _readable_bytes(request: FetchRequest, read: LogReadResult, min_bytes: int) -> int:
