@@ -1,5 +1,7 @@
 """The broker's configuration as DescribeConfigs tells it: values, sources, and defaults."""
 
+from pathlib import Path
+
 from broker.cluster_view import ClusterOfOne
 from config.sources import command_line_setting, load_config
 from config.storage_settings import topic_settings
@@ -95,3 +97,13 @@ def test_every_dynamic_config_of_the_cluster_is_shown_without_its_default() -> N
     properties = BrokerProperties(cluster={"num.io.threads": "9"})
     (shown_config,) = cluster.cluster_configs(properties)
     assert [synonym.text for synonym in shown_config.synonyms] == ["9"]
+
+
+def test_the_log_directory_is_an_absolute_path_on_a_volume(tmp_path: Path) -> None:
+    config = load_config(command_line=[command_line_setting(f"log.dirs={tmp_path}")])
+    cluster = ClusterOfOne(config, "cluster")
+    space = cluster.log_dir_space()
+
+    assert cluster.log_dir == str(tmp_path)
+    assert 0 < space.usable_bytes <= space.total_bytes
+    assert ClusterOfOne(load_config(), "cluster").log_dir == str(Path.cwd() / "rollcall-data")

@@ -56,6 +56,19 @@ EXACT_TEXTS: Final = frozenset(
         "DeletableTopicResult",
         "CreatePartitionsTopicResult",
         "DescribeConfigsResult",
+        "ElectedPartition",
+        "ReassignablePartitionResponse",
+        "UpdateFeaturesResponse",
+        "UpdatableFeatureResult",
+        "UnregisterBrokerResponse",
+        "RemoveRaftVoterResponse",
+        "DescribedQuorumPartition",
+        "DescribeClientQuotasResponse",
+        "DescribeUserScramCredentialsResult",
+        "AlterUserScramCredentialsResult",
+        "DescribeAclsResponse",
+        "AclCreationResult",
+        "DeleteAclsFilterResult",
     }
 )
 """Messages with texts that clients show or log as they are: here the wording is compared too."""
@@ -107,6 +120,17 @@ UNORDERED: Final = frozenset(
         ("TopicProduceResponse", "partition_responses"),
         ("DeleteRecordsResponse", "topics"),
         ("DeleteRecordsTopicResult", "partitions"),
+        ("DescribeLogDirsResult", "topics"),
+        ("DescribeLogDirsTopic", "partitions"),
+        ("ElectLeadersResponse", "replica_election_results"),
+        ("ReplicaElectionResult", "partition_result"),
+        ("AlterPartitionReassignmentsResponse", "responses"),
+        ("ReassignableTopicResponse", "partitions"),
+        ("AlterReplicaLogDirsResponse", "results"),
+        ("AlterReplicaLogDirTopicResult", "partitions"),
+        ("DescribeUserScramCredentialsResponse", "results"),
+        ("AlterUserScramCredentialsResponse", "results"),
+        ("QuotaAlterationResult", "entity"),
     }
 )
 """Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""

@@ -14,14 +14,21 @@ from pathlib import Path
 import pytest
 
 from tests.interop.kafka_tools import (
+    ACLS,
     CONFIGS,
     CONSOLE_CONSUMER,
     CONSOLE_PRODUCER,
     CONSUMER_GROUPS,
+    DELETE_RECORDS,
     DUMP_LOG,
+    FEATURES,
     GET_OFFSETS,
     GROUP_METADATA_FORMATTER,
+    LEADER_ELECTION,
+    LOG_DIRS,
+    METADATA_QUORUM,
     OFFSETS_FORMATTER,
+    REASSIGN_PARTITIONS,
     TOPICS,
     VERIFIABLE_CONSUMER,
     VERIFIABLE_PRODUCER,
@@ -225,6 +232,50 @@ def test_configs_of_the_broker_outlive_a_restart_and_levels_do_not(daemon, tool:
         "DEFAULT_CONFIG:log.retention.hours=168}"
     ) in tool(CONFIGS, "--describe", *broker).out
     assert "rollcall.groups=INFO sensitive=false" in tool(CONFIGS, "--describe", *loggers).out
+
+
+def test_records_are_deleted_and_the_log_directory_is_described(
+    daemon, tool: Tool, tmp_path: Path
+) -> None:
+    given_topic(tool, "orders", 1, messages=5)
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text(
+        '{"partitions": [{"topic": "orders", "partition": 0, "offset": 3}], "version": 1}'
+    )
+
+    deleted = tool(DELETE_RECORDS, "--offset-json-file", str(offsets)).out
+    assert re.search(r"partition: orders-0\s+low_watermark: 3", deleted)
+    assert "orders:0:3" in tool(GET_OFFSETS, "--topic", "orders", "--time", "earliest").out
+
+    described = tool(LOG_DIRS, "--describe", "--topic-list", "orders").out
+    (broker,) = json.loads(described.splitlines()[-1])["brokers"]
+    (log_dir,) = broker["logDirs"]
+    assert log_dir["logDir"] == str(daemon.data_dir)
+    assert [p["partition"] for p in log_dir["partitions"]] == ["orders-0"]
+    assert log_dir["partitions"][0]["size"] > 0
+
+
+def test_the_tools_of_a_cluster_find_one_healthy_node(tool: Tool, tmp_path: Path) -> None:
+    given_topic(tool, "orders", 1)
+    assignment = tmp_path / "assignment.json"
+    assignment.write_text(
+        '{"partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}], "version": 1}'
+    )
+
+    election = ("--election-type", "preferred", "--topic", "orders", "--partition", "0")
+    assert "Valid replica already elected for partitions orders-0" in (
+        tool(LEADER_ELECTION, *election).out
+    )
+    assert "No partition reassignments found." in tool(REASSIGN_PARTITIONS, "--list").out
+    verified = tool(REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", str(assignment))
+    assert "Reassignment of partition orders-0 is completed." in verified.out
+    assert re.search(r"LeaderId: +1\n", tool(METADATA_QUORUM, "describe", "--status").out)
+    assert re.search(
+        r"Feature: group.version\s.*FinalizedVersionLevel: 1", tool(FEATURES, "describe").out
+    )
+    refused = tool(ACLS, "--list", fails=True)
+    assert "No Authorizer is configured on the broker" in refused.out + refused.err
+    assert tool(CONFIGS, "--describe", "--entity-type", "users").out == ""
 
 
 def test_the_offsets_topic_is_read_over_the_wire_by_kafkas_formatters(tool: Tool) -> None:

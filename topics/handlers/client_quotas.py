@@ -6,7 +6,7 @@ refused, because it would not be enforced.
 Kafka's counterpart: `ClientQuotasImage.describe`, `ClientQuotaControlManager`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -16,6 +16,7 @@ from protocol.messages.alter_client_quotas import (
     QuotaAlteration,
     QuotaAlterationResult,
     QuotaEntity,
+    QuotaOperation,
 )
 from protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -106,31 +107,33 @@ def answer_alter_client_quotas(request: AlterClientQuotasRequest) -> AlterClient
 
 
 def _altered(alteration: QuotaAlteration) -> QuotaAlterationResult:
-    error = _alter(alteration)
-    return QuotaAlterationResult(error.error_code, error.message, alteration.entity)
+    """Of a type that is named twice the later name counts."""
+    entity = {part.entity_type: part for part in alteration.entity}
+    error = _alter(entity, alteration.ops)
+    return QuotaAlterationResult(error.error_code, error.message, list(entity.values()))
 
 
-def _alter(alteration: QuotaAlteration) -> ApiError:
-    fault = _entity_fault(alteration.entity)
+def _alter(entity: Mapping[str, QuotaEntity], operations: Sequence[QuotaOperation]) -> ApiError:
+    fault = _entity_fault(entity)
     if fault is not None:
         return _invalid(fault)
-    keys = _IP_KEYS if alteration.entity[0].entity_type == IP else _CLIENT_KEYS
-    for operation in alteration.ops:
+    keys = _IP_KEYS if IP in entity else _CLIENT_KEYS
+    values = [operation for operation in operations if not operation.remove]
+    for operation in values:
         if operation.key not in keys:
             return _invalid(f"Invalid configuration key {operation.key}")
-    return _DONE if all(operation.remove for operation in alteration.ops) else _NOT_SERVED
+    return _NOT_SERVED if values else _DONE
 
 
-def _entity_fault(entity: Sequence[QuotaEntity]) -> str | None:
+def _entity_fault(entity: Mapping[str, QuotaEntity]) -> str | None:
     if not entity:
         return "Invalid empty client quota entity"
-    kinds = [part.entity_type for part in entity]
-    for kind, part in zip(kinds, entity, strict=True):
+    for kind, part in entity.items():
         if kind not in _ENTITY_TYPES:
             return f"Unhandled client quota entity type: {kind}"
         if part.entity_name == "":
             return f"Empty {kind} not supported"
-    if IP in kinds and len(set(kinds)) > 1:
+    if IP in entity and len(entity) > 1:
         return "Invalid client quota entity: an ip cannot be combined with a user or a client-id"
     return None
 
