@@ -116,7 +116,7 @@ class DataPlane:
         self._settings = settings
         self._cluster = cluster
         self.cluster_id = cluster.cluster_id
-        self._reply = reply
+        self._reply, self._observe = reply, observe
         self._maintenance = TopicMaintenance(
             self.registry, snapshots, settings, observe, appender=appender, snapshot_writer=admin
         )
@@ -143,21 +143,6 @@ class DataPlane:
             readable=self._fetching.readable,
             observe=observe,
         )
-        self._deletion = DeleteRecordsHandler(
-            self.registry,
-            self._maintenance,
-            appender=appender,
-            reply=reply,
-            hang_up=self._hang_up,
-            readable=self._fetching.readable,
-            observe=observe,
-        )
-        self._cluster_admin = ClusterAdmin(
-            self.registry,
-            cluster,
-            reply=reply,
-            answer_in_reader=lambda token, answer: self._answer_from_logs(token, answer, reader),
-        )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self._serve_configs(group_configs, broker_configs, loggers)
@@ -176,11 +161,28 @@ class DataPlane:
         broker.subscribe(groups.use)
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:
+        deletion = DeleteRecordsHandler(
+            self.registry,
+            self._maintenance,
+            appender=self.appender,
+            reply=self._reply,
+            hang_up=self._hang_up,
+            readable=self._fetching.readable,
+            observe=self._observe,
+        )
+        cluster_admin = ClusterAdmin(
+            self.registry,
+            self._cluster,
+            reply=self._reply,
+            answer_in_reader=lambda token, answer: self._answer_from_logs(
+                token, answer, self._reader
+            ),
+        )
         return {
             ApiKey.PRODUCE: self._producing.handle,
             ApiKey.FETCH: self._fetching.handle,
             ApiKey.LIST_OFFSETS: self._list_offsets,
-            ApiKey.DELETE_RECORDS: self._deletion.handle,
+            ApiKey.DELETE_RECORDS: deletion.handle,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: self._offset_for_leader_epoch,
             ApiKey.METADATA: self._topic_metadata,
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._describe_topic_partitions,
@@ -193,7 +195,7 @@ class DataPlane:
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
             ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
-            **self._cluster_admin.handlers,
+            **cluster_admin.handlers,
         }
 
     # Requests that read logs

@@ -26,10 +26,10 @@ from protocol.messages.describe_client_quotas import (
 from protocol.names import ErrorCode
 from topics.api_error import ApiError
 
-USER: Final = "user"
-CLIENT_ID: Final = "client-id"
-IP: Final = "ip"
-_ENTITY_TYPES: Final = frozenset((USER, CLIENT_ID, IP))
+_USER: Final = "user"
+_CLIENT_ID: Final = "client-id"
+_IP: Final = "ip"
+_ENTITY_TYPES: Final = frozenset((_USER, _CLIENT_ID, _IP))
 
 _CLIENT_KEYS: Final = frozenset(
     ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
@@ -75,7 +75,7 @@ def _filter_fault(components: Sequence[QuotaFilterComponent]) -> ApiError | None
         if fault is not None:
             return _invalid(fault)
         seen.add(kind)
-    if IP in seen and len(seen) > 1:
+    if _IP in seen and len(seen) > 1:
         return _invalid(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
@@ -117,7 +117,7 @@ def _alter(entity: Mapping[str, QuotaEntity], operations: Sequence[QuotaOperatio
     fault = _entity_fault(entity)
     if fault is not None:
         return _invalid(fault)
-    keys = _IP_KEYS if IP in entity else _CLIENT_KEYS
+    keys = _IP_KEYS if _IP in entity else _CLIENT_KEYS
     values = [operation for operation in operations if not operation.remove]
     for operation in values:
         if operation.key not in keys:
@@ -133,7 +133,7 @@ def _entity_fault(entity: Mapping[str, QuotaEntity]) -> str | None:
             return f"Unhandled client quota entity type: {kind}"
         if part.entity_name == "":
             return f"Empty {kind} not supported"
-    if IP in entity and len(entity) > 1:
+    if _IP in entity and len(entity) > 1:
         return "Invalid client quota entity: an ip cannot be combined with a user or a client-id"
     return None
 
