@@ -132,21 +132,24 @@ class DataPlane:
             observe=observe,
             reader=reader,
         )
-        self._producing = ProduceHandler(
-            self.registry,
-            snapshots,
-            self._maintenance,
-            appender=appender,
-            checker=checker,
-            reply=reply,
-            hang_up=self._hang_up,
-            readable=self._fetching.readable,
-            observe=observe,
-        )
+        self._producing = self._produce_handler(snapshots, checker)
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self._serve_configs(group_configs, broker_configs, loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
+
+    def _produce_handler(self, snapshots: ProducerSnapshots, checker: IoExecutor) -> ProduceHandler:
+        return ProduceHandler(
+            self.registry,
+            snapshots,
+            self._maintenance,
+            appender=self.appender,
+            checker=checker,
+            reply=self._reply,
+            hang_up=self._hang_up,
+            readable=self._fetching.readable,
+            observe=self._observe,
+        )
 
     def _serve_configs(
         self, groups: GroupConfigStore, broker: BrokerConfigStore, loggers: LoggerLevels

@@ -30,6 +30,11 @@ FREE_VALUES: Final = {
     "port": "<port>",
     "cluster_id": "<cluster>",
     "finalized_features_epoch": "<epoch>",
+    "log_dir": "<path>",
+    "total_bytes": "<bytes>",
+    "usable_bytes": "<bytes>",
+    "last_fetch_timestamp": "<time>",
+    "last_caught_up_timestamp": "<time>",
 }
 """Fields whose value says nothing of the broker's behaviour."""
 
@@ -43,6 +48,11 @@ TIMES: Final = frozenset(
     }
 )
 """Times of the broker's clock; a time that the scenario gave is shown."""
+
+OFFSETS_OF_THE_METADATA_LOG: Final = frozenset(
+    {("DescribedQuorumPartition", "high_watermark"), ("QuorumReplica", "log_end_offset")}
+)
+"""They depend on what was done to the cluster before."""
 
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 """Wording is each broker's own; whether there is any is compared."""
@@ -122,10 +132,6 @@ UNORDERED: Final = frozenset(
         ("DeleteRecordsTopicResult", "partitions"),
         ("DescribeLogDirsResult", "topics"),
         ("DescribeLogDirsTopic", "partitions"),
-        ("ElectLeadersResponse", "replica_election_results"),
-        ("ReplicaElectionResult", "partition_result"),
-        ("AlterPartitionReassignmentsResponse", "responses"),
-        ("ReassignableTopicResponse", "partitions"),
         ("AlterReplicaLogDirsResponse", "results"),
         ("AlterReplicaLogDirTopicResult", "partitions"),
         ("DescribeUserScramCredentialsResponse", "results"),
@@ -229,7 +235,9 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         else:
             if (type(struct).__name__, spec.name) in UNORDERED:
                 value = sorted(value)
-            if spec.name in TEXTS and type(struct).__name__ in EXACT_TEXTS:
+            if (type(struct).__name__, spec.name) in OFFSETS_OF_THE_METADATA_LOG:
+                values.append(f"{spec.name}=<offset>")
+            elif spec.name in TEXTS and type(struct).__name__ in EXACT_TEXTS:
                 values.append(f"{spec.name}={names.exact_text(value)!r}")
             else:
                 values.append(f"{spec.name}={_scalar(spec.name, value, names)}")
