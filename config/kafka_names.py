@@ -106,6 +106,19 @@ def _stop(reason: str) -> str:
     return f"cannot be honoured ({reason}) and must not be ignored"
 
 
+def split_listener_limit(name: str) -> tuple[str, str] | None:
+    """`listener.name.NAME.max.connections` -> (NAME, `max.connections`); None for other keys."""
+    for limit in ("max.connections", "max.connection.creation.rate"):
+        listener = name.removeprefix("listener.name.").removesuffix("." + limit)
+        if name == f"listener.name.{listener}.{limit}":
+            return listener, limit
+    return None
+
+
+def is_listener_limit(name: str) -> bool:
+    return split_listener_limit(name) is not None
+
+
 def _without_listener(name: str) -> str:
     """The name behind listener.name.NAME., the form in which one listener has its own value."""
     if not name.startswith("listener.name."):

@@ -16,6 +16,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from config.crash_steps import NO_CRASH, Step
+from config.limits import ListenerLimits
 from config.listeners import Listener, parse_host_port, resolve_listeners
 from config.types import (
     BrokerKey,
@@ -129,6 +130,13 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     max_connections_per_ip_overrides: str = string(
         "", "Limits for single addresses instead of max.connections.per.ip: ADDRESS:NUMBER,…"
+    )
+    max_connection_creation_rate: int = integer(
+        2_147_483_647,
+        "New connections per second, as an average over 10 s. Further ones wait. One listener has "
+        "its own as listener.name.NAME.max.connection.creation.rate, and its own "
+        "max.connections as listener.name.NAME.max.connections, with NAME in lower case.",
+        at_least=0,
     )
     queued_max_request_bytes: int = integer(
         -1,
@@ -792,6 +800,9 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     max_request_partition_size_limit: int = integer(
         2_000, "Partitions in one answer to DescribeTopicPartitions.", at_least=1
     )
+
+    # Not keys of the table: the limits of single listeners, by listener.
+    listener_limits: Mapping[str, ListenerLimits] = field(default_factory=dict)
 
     # Not keys: how the values came about.
     origins: Mapping[str, Origin] = field(default_factory=dict)

@@ -26,6 +26,8 @@ def server_limits(config: Config) -> ServerLimits:
         max_connections=config.max_connections,
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_by_ip=config.connections_by_address,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+        by_listener=dict(config.listener_limits),
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
         connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,

@@ -11,10 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from config.java_properties import BadProperties, parse_properties
-from config.kafka_names import is_kafka_name, kafka_names, refusal_reason
+from config.kafka_names import (
+    is_kafka_name,
+    is_listener_limit,
+    kafka_names,
+    refusal_reason,
+    split_listener_limit,
+)
 from config.keys import Config, Origin, keys
+from config.limits import ListenerLimits
 from config.listeners import BadListeners
 from config.types import BrokerKey
 from protocol.config_def import ConfigException, ConfigValue, WrittenValue, convert_to_string
@@ -83,7 +91,7 @@ def load_config(
         key = keys().get(setting.name)
         if key is not None:
             values[key.field] = _read_value(key, setting)
-        else:
+        elif not is_listener_limit(setting.name):
             unused.append(setting.name)
     if unused:
         warnings.append(
@@ -93,7 +101,31 @@ def load_config(
     # The field names come from the table, so the types are those of the table's keys.
     config = Config(**values, origins=origins, warnings=tuple(warnings))  # type: ignore[arg-type]
     _check_together(config)
-    return config
+    return _with_listener_limits(config, settings.values())
+
+
+def _with_listener_limits(config: Config, settings: Iterable[Setting]) -> Config:
+    """`listener.name.NAME.max.connections` and the rate, for listeners that there are."""
+    listeners = {listener.name.lower(): listener.name for listener in config.endpoints}
+    limits: dict[str, dict[str, int]] = {}
+    unused: list[str] = []
+    for setting in settings:
+        split = split_listener_limit(setting.name)
+        if split is None:
+            continue
+        listener, name = split
+        key = keys()[name]
+        value = _read_value(key, setting)
+        assert isinstance(value, int)
+        if listener in listeners:
+            limits.setdefault(listeners[listener], {})[key.field] = value
+        else:
+            unused.append(setting.name)
+    warnings = config.warnings
+    if unused:
+        warnings += (f"Configuration of a listener that there is not: {', '.join(unused)}",)
+    by_listener = {name: ListenerLimits(**fields) for name, fields in limits.items()}
+    return replace(config, listener_limits=by_listener, warnings=warnings)
 
 
 def command_line_setting(pair: str) -> Setting:

@@ -8,7 +8,7 @@ Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Final
 
 from broker.loop.clock import SystemClock
 from broker.net.connection import Connection
+from broker.net.connection_slots import ConnectionSlots
 from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
@@ -59,8 +60,7 @@ class Server:
         self._is_flush_due = False
         self._pass_s = 0.0  # the turns of this pass over the sockets
         self.is_pass_over = False  # the next connections with bytes wait for the next pass
-        self._waiting: deque[Connection] = deque()  # beyond max.connections
-        self._by_host: dict[str, int] = {}
+        self._slots = ConnectionSlots(limits, self._allowed)
         self._next_sweep_ms: int | None = None
         self._empty: asyncio.Event | None = None  # set when a drain is done
         self.clock = clock
@@ -94,11 +94,12 @@ class Server:
     def set_limits(self, limits: ServerLimits) -> None:
         """Connections that are served stay; of the others as many are served as there is room for.
 
-        `max.connections*` can be changed while the broker runs; the other limits are those of the
+        `max.connection*` can be changed while the broker runs; the other limits are those of the
         start.
         """
         self._limits = limits
-        self._give_slots()
+        self._slots.set_limits(limits)
+        self._slots.give_slots(self.clock.now().mono_ms)
 
     def use(self, dispatcher: Dispatcher) -> None:
         """From now on requests have a handler, and idle connections are closed."""
@@ -224,60 +225,32 @@ class Server:
     # Connections.
 
     def admit(self, connection: Connection) -> None:
-        """Take a new connection, let it wait until another is over, or refuse it."""
-        host = connection.host
+        """Take a new connection, let it wait until it has a slot, or refuse it."""
+        now_ms = self.clock.now().mono_ms
         self.connections_made += 1
         self.connections.add(connection)
-        count = self._by_host[host] = self._by_host.get(host, 0) + 1
-        connection.active_ms = self.clock.now().mono_ms
-        limits = self._limits
-        if count > limits.max_connections_by_ip.get(host, limits.max_connections_per_ip):
-            self.report_fault(
-                PeerFault.TOO_MANY_PER_IP, connection, f"{count - 1} connections from {host}"
-            )
+        connection.active_ms = now_ms
+        refusal = self._slots.admit(connection, now_ms)
+        if refusal is None:
+            return
+        self.report_fault(refusal.fault, connection, refusal.detail)
+        if refusal.must_close:
             connection.hang_up()
-            return
-        served, most = len(self.connections) - len(self._waiting), self._connections_max
-        if served <= most:
-            return
-        # Kafka leaves it in the kernel's queue, which is as long as this one.
-        words = f"{most} connections"
-        if most < limits.max_connections:
-            words += "; the other file descriptors (ulimit -n) are for the log's files"
-        self.report_fault(PeerFault.TOO_MANY, connection, words)
-        if len(self._waiting) < limits.socket_listen_backlog_size:
-            self._waiting.append(connection)
-            connection.wait_for_slot()
         else:
-            connection.hang_up()
+            self.on_turn()  # a slot may become free by time alone
 
-    @property
-    def _connections_max(self) -> int:
-        return min(self._limits.max_connections, self.connections_allowed())
+    def _allowed(self) -> int:
+        return self.connections_allowed()
 
     def forget(self, connection: Connection) -> None:
         """A connection is over; the next one that waits takes its slot."""
         self.connections.discard(connection)
         self.quotas.request_bytes.forget(connection)
         self._postponed.pop(connection, None)
-        count = self._by_host.get(connection.host, 1) - 1
-        if count > 0:
-            self._by_host[connection.host] = count
-        else:
-            self._by_host.pop(connection.host, None)
+        self._slots.forget(connection)
         if self._empty is not None and not self.connections:
             self._empty.set()
-        if connection in self._waiting:
-            self._waiting.remove(connection)
-        self._give_slots()
-
-    def _give_slots(self) -> None:
-        """To those that wait, as many as there are: deleted topics free descriptors, too."""
-        while self._waiting:
-            served = len(self.connections) - len(self._waiting)
-            if served >= self._connections_max:
-                return
-            self._waiting.popleft().take_slot()
+        self._slots.give_slots(self.clock.now().mono_ms)
 
     def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and log it unless the same host did the same just now."""
@@ -312,11 +285,16 @@ class Server:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        return self._next_sweep_ms
+        if self._next_sweep_ms is None or not self._slots.waiting:
+            return self._next_sweep_ms
+        slot_ms = self._slots.next_slot_ms(self.clock.now().mono_ms)
+        return self._next_sweep_ms if slot_ms is None else min(slot_ms, self._next_sweep_ms)
 
     def tick(self, now: Now) -> None:
+        self._slots.give_slots(now.mono_ms)
+        if self._next_sweep_ms is not None and now.mono_ms < self._next_sweep_ms:
+            return
         self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
-        self._give_slots()
         for connection in tuple(self.connections):
             connection.sweep(now, self._limits.connections_max_idle_ms)
 

@@ -30,6 +30,8 @@ class PeerFault(StrEnum):
     NOT_READING = "answers are not read"
     TOO_MANY = "max.connections"
     TOO_MANY_PER_IP = "max.connections.per.ip"
+    TOO_MANY_OF_LISTENER = "max.connections of the listener"
+    TOO_FAST = "max.connection.creation.rate"
 
 
 class ConnectionDropped(Struct, frozen=True):

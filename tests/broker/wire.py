@@ -34,6 +34,8 @@ READ_BYTES = 65_536
 KERNEL_BYTES = 32_768
 """So much of its answers may be between the server and a client that does not read."""
 
+LISTENER = Bound("PLAINTEXT", (), "127.0.0.1", 9092, "127.0.0.1", 9092)
+
 PASSES_MAX = 100_000
 """A loop that still has work after so many passes never comes to rest."""
 
@@ -84,7 +86,7 @@ class Pipe:
         self.is_lost = False
         self.received = bytearray()  # by the client
         self.requests_sent = self._sent_bytes = 0
-        self.connection = Connection(wire.server, cast("Bound", None))
+        self.connection = Connection(wire.server, LISTENER)
         self.connection.connection_made(cast("asyncio.BaseTransport", self))
 
     # The transport.

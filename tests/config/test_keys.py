@@ -27,7 +27,10 @@ from topics.configs import TopicConfigs
 from topics.coordinator_topics import coordinator_topic_configs
 from topics.settings import TopicSettings
 
-LIMITS_WITHOUT_A_KEY = {"queue_entries", "batch_bytes", "group_bytes"}  # of the journal
+LIMITS_WITHOUT_A_KEY = {
+    *("queue_entries", "batch_bytes", "group_bytes"),  # of the journal
+    "by_listener",  # listener.name.NAME.max.connections is in test_sources.py
+}
 
 # Ours on purpose; docs/configuration.md shows Kafka's beside them.
 OTHER_DEFAULTS = {

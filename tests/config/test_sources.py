@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from config.keys import Config
+from config.limits import ListenerLimits
+from config.settings import server_limits
 from config.sources import (
     ConfigError,
     command_line_setting,
@@ -398,3 +400,37 @@ def test_toml_that_python_stumbles_over_is_one_line(tmp_path: Path, text: str, s
     path = tmp_path / "f.toml"
     path.write_text(text)
     assert says in refused(path=path)
+
+
+# Limits of single listeners
+
+
+def test_a_listener_has_limits_of_its_own() -> None:
+    config = load(
+        "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "listener.name.outside.max.connections=7",
+        "listener.name.outside.max.connection.creation.rate=3",
+        "listener.name.inside.max.connections=0",
+    )
+    assert config.warnings == ()
+    assert server_limits(config).by_listener == {
+        "OUTSIDE": ListenerLimits(7, 3),
+        "INSIDE": ListenerLimits(0),
+    }
+
+
+@pytest.mark.parametrize("listener", ["nowhere", "PLAINTEXT"])
+def test_limits_of_no_listener_are_warned_about(listener: str) -> None:
+    """Kafka reads the name in lower case only."""
+    config = load(f"listener.name.{listener}.max.connections=7")
+    assert config.listener_limits == {}
+    assert len(config.warnings) == 1
+    assert f"listener.name.{listener}.max.connections" in config.warnings[0]
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "2147483648", ""])
+@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
+def test_a_bad_limit_of_a_listener_is_refused_by_its_name(key: str, value: str) -> None:
+    message = refused(f"listener.name.plaintext.{key}={value}")
+    assert message.startswith(f"listener.name.plaintext.{key} ")
