@@ -9,15 +9,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
-NO_LIMIT: Final = 2_147_483_647
+NO_CONNECTION_LIMIT: Final = 2_147_483_647
 """Kafka's default of the limits on connections."""
 
 
 class ListenerLimits(Struct, frozen=True):
     """What one listener has for itself: `listener.name.NAME.max.connections` and the rate."""
 
-    max_connections: int = NO_LIMIT
-    max_connection_creation_rate: int = NO_LIMIT
+    max_connections: int = NO_CONNECTION_LIMIT
+    max_connection_creation_rate: int = NO_CONNECTION_LIMIT
 
 
 class ServerLimits(Struct, frozen=True):
@@ -27,10 +27,10 @@ class ServerLimits(Struct, frozen=True):
     request_max_bytes: int = 33_554_432  # of every request but Produce
     socket_listen_backlog_size: int = 50
     connections_max_idle_ms: int = 600_000
-    max_connections: int = NO_LIMIT
-    max_connections_per_ip: int = NO_LIMIT
+    max_connections: int = NO_CONNECTION_LIMIT
+    max_connections_per_ip: int = NO_CONNECTION_LIMIT
     max_connections_by_ip: dict[str, int] = field(default_factory=dict)
-    max_connection_creation_rate: int = NO_LIMIT  # per second
+    max_connection_creation_rate: int = NO_CONNECTION_LIMIT  # per second
     by_listener: dict[str, ListenerLimits] = field(default_factory=dict)
     queued_max_request_bytes: int = -1
     connection_unsent_max_bytes: int = 16_777_216

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.net.sockets import Bound
 from broker.observe.events import PeerFault
-from config.limits import NO_LIMIT, ListenerLimits, ServerLimits
+from config.limits import NO_CONNECTION_LIMIT, ListenerLimits, ServerLimits
 
 RATE_WINDOW_MS: Final = 10_000
 """The rate is an average over so long, so a burst of ten seconds' connections is taken at once. As
@@ -35,7 +35,7 @@ class Connecting(Protocol):
     def take_slot(self) -> None: ...
 
 
-class Refusal(NamedTuple):
+class SlotRefusal(NamedTuple):
     """Why a connection is not served now. It waits, or must be closed."""
 
     fault: PeerFault
@@ -85,14 +85,14 @@ class ConnectionSlots:
         """Connections that wait for a slot."""
         return len(self._waiting)
 
-    def admit(self, connection: Connecting, now_ms: int) -> Refusal | None:
+    def admit(self, connection: Connecting, now_ms: int) -> SlotRefusal | None:
         """Serve a new connection, or say why not; one that need not be closed waits."""
         host, listener = connection.host, connection.listener.name
         self._by_host[host] += 1
         before = self._by_host[host] - 1
         limits = self._limits
         if before >= limits.max_connections_by_ip.get(host, limits.max_connections_per_ip):
-            return Refusal(
+            return SlotRefusal(
                 PeerFault.TOO_MANY_PER_IP, f"{before} connections from {host}", must_close=True
             )
         reason = self._reason_to_wait(listener, now_ms)
@@ -104,7 +104,7 @@ class ConnectionSlots:
         if not must_close:
             self._waiting[connection] = None
             connection.wait_for_slot()
-        return Refusal(*reason, must_close=must_close)
+        return SlotRefusal(*reason, must_close=must_close)
 
     def forget(self, connection: Connecting) -> None:
         """The connection is over; `give_slots` gives its slot to another."""
@@ -170,4 +170,4 @@ class ConnectionSlots:
 
 
 def _rate_limit(per_second: int) -> RateLimit | None:
-    return None if per_second == NO_LIMIT else RateLimit(per_second)
+    return None if per_second == NO_CONNECTION_LIMIT else RateLimit(per_second)

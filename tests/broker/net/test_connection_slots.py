@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from broker.net.connection_slots import RATE_WINDOW_MS, ConnectionSlots, RateLimit
 from broker.net.sockets import Bound
 from broker.observe.events import PeerFault
-from config.limits import NO_LIMIT, ListenerLimits, ServerLimits
+from config.limits import NO_CONNECTION_LIMIT, ListenerLimits, ServerLimits
 from tests.broker.shell import heartbeat
 from tests.broker.wire import LISTENER, Wire
 
@@ -34,7 +34,7 @@ class Client:
 class Slots:
     """The connections of one server in virtual time."""
 
-    def __init__(self, limits: ServerLimits, allowed: int = NO_LIMIT) -> None:
+    def __init__(self, limits: ServerLimits, allowed: int = NO_CONNECTION_LIMIT) -> None:
         self.slots = ConnectionSlots(limits, lambda: allowed)
         self.now_ms = 1_000_000
         self.refused: list[PeerFault] = []
@@ -182,14 +182,14 @@ def test_over_a_long_time_it_is_the_rate(per_second: int) -> None:
     assert expected - 1 <= taken <= expected + 1
 
 
-def test_a_rate_that_is_changed_begins_anew() -> None:
+def test_a_changed_rate_starts_with_a_full_window() -> None:
     limits = ServerLimits(max_connection_creation_rate=1)
     slots = Slots(limits)
     clients = [slots.connect() for _ in range(12)]
     slots.slots.set_limits(replace(limits, max_connections_per_ip=100))
     slots.advance(0)
     assert sum(client.is_served for client in clients) == 10
-    slots.slots.set_limits(replace(limits, max_connection_creation_rate=NO_LIMIT))
+    slots.slots.set_limits(replace(limits, max_connection_creation_rate=NO_CONNECTION_LIMIT))
     slots.advance(0)
     assert all(client.is_served for client in clients)
 
