@@ -207,6 +207,7 @@ def _follow_dynamic_configs(daemon: Daemon) -> None:
         daemon.offsets_logs.use(offsets_log_settings(config))
         daemon.coordinator.limit_batches(group_settings(config).max_batch_bytes)
         daemon.data_plane.expire_producers_after(config.producer_id_expiration_ms)
+        daemon.data_plane.verify_transactions(config.transaction_partition_verification_enable)
 
     daemon.data_plane.broker_configs.subscribe(use)
 

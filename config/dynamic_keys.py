@@ -56,6 +56,7 @@ DYNAMIC_KEYS: Final = frozenset(
         "message.max.bytes",
         "min.insync.replicas",
         "producer.id.expiration.ms",
+        "transaction.partition.verification.enable",
     )
 )
 """Keys of `config/keys.py` that Kafka changes while it runs. A change takes effect at once."""
@@ -89,7 +90,6 @@ STORED_KEYS: Final = frozenset(
         "remote.log.manager.follower.thread.pool.size",
         "remote.log.reader.threads",
         "share.coordinator.cached.buffer.max.bytes",
-        "transaction.partition.verification.enable",
         "unclean.leader.election.enable",
     )
 )

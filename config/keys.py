@@ -762,6 +762,11 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         "min.insync.replicas of __transaction_state. One node has one; Kafka's default is 2.",
         at_least=1,
     )
+    transaction_partition_verification_enable: bool = boolean(
+        "Ask the transaction coordinator, before a batch is appended, whether its partition was "
+        "added to the transaction. Producers that add it with the batch itself are not concerned.",
+        default=True,
+    )
     transaction_max_timeout_ms: int = integer(
         900_000,
         "Largest transaction.timeout.ms that a producer may ask for. A larger one gets "

@@ -46,6 +46,8 @@ def topic_settings(config: Config) -> TopicSettings:
         producer_id_expiration_ms=config.producer_id_expiration_ms,
         producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
         producer_snapshot_interval_ms=config.rollcall_producer_snapshot_interval_ms,
+        transaction_partition_verification_enable=config.transaction_partition_verification_enable,
+        flush=config.rollcall_flush,
         broker_rack=config.broker_rack,
         internal_topics=_internal_topics(config),
         broker_properties={

@@ -90,6 +90,15 @@ class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
+    last_stable_offset: int
+    """Once it had ended: where another transaction began that was open, or what follows it."""
+
+
+class UnendedTransaction(NamedTuple):
+    """Of a producer in one log, without a marker so far."""
+
+    producer_id: int
+    first_offset: int
 
 
 class LogClosed(Exception):
@@ -259,6 +268,20 @@ class TopicLog(Protocol):
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         """Those that overlap with batches that were read, for a consumer that asks for them."""
+
+    @property
+    def left_open(self) -> Sequence[UnendedTransaction]:
+        """Transactions that were open when the log came from another broker, without that broker's
+        transaction coordinator: nobody else will end them."""
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        """Note a transaction whose ABORT marker was appended. Not synced."""
+
+    def replace_aborted(self, from_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
+        """Note these instead of what is known of the markers at or after an offset."""
+
+    def sync_aborted(self) -> None:
+        """fsync what is known of aborted transactions. Raises OSError."""
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         """Every stored batch from the one holding `from_offset` on, in order, one at a time."""

@@ -271,9 +271,8 @@ def open_logs(
     for folder in store.ignored_folders:
         observe(FolderIgnored(folder))
     for log in _logs(store):
-        if log.aborted.is_newly_read:
-            found_open = log.aborted.found_open
-            observe(TransactionsRead(log.path, len(log.aborted) - found_open, found_open))
+        if log.moved.is_newly_read:
+            observe(TransactionsRead(log.path, log.moved.aborted, len(log.moved.left_open)))
     return opened
 
 

@@ -19,8 +19,9 @@ from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
 from topics.batch_check import RejectedBatch, ValidatedBatch, check_batch
 from topics.configs import EffectiveConfig
 from topics.partition import Partition
+from topics.producer_recovery import install
 from topics.producer_snapshot import ProducerSnapshots
-from topics.producers import ProducerStates, SentBatch
+from topics.producers import ProducerStates, SentBatch, Verification
 
 _NO_TIMESTAMP: Final = -1
 
@@ -55,6 +56,8 @@ class AppendJob(Struct):
     now: Now
     checked: ValidatedBatch | RejectedBatch | AppendFailed | None = None
     restored: ProducerStates | None = None
+    verification: Verification | None = None  # of a transactional batch
+    must_verify: bool = False  # it may begin its transaction only with that
 
 
 class LogAppender:
@@ -109,7 +112,9 @@ class LogAppender:
         producers = partition.producers
         if header.producer_id != NO_PRODUCER_ID:
             assert producers is not None, "restored above"
-            checked_sequence = producers.check(header)
+            checked_sequence = producers.check(
+                header, job.verification, must_verify=job.must_verify
+            )
             if isinstance(checked_sequence, SentBatch):
                 # It may be repeated because its flush failed.
                 _flush_if_due(partition, job.config)
@@ -117,7 +122,7 @@ class LogAppender:
                 return AppendResult(first, log.log_start_offset, at_ms, is_new=False)
             if checked_sequence is not None:
                 return RejectedBatch(checked_sequence.error_code, checked_sequence.reason)
-        base_offset = log.append(checked.batch, job.now.wall_ms)
+        base_offset = self._append_to(partition, log, checked, job.now)
         partition.appended(header.records_count, header.size, job.now.mono_ms)
         if producers is not None:
             producers.appended(header, base_offset, checked.max_timestamp)
@@ -127,20 +132,35 @@ class LogAppender:
             base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed
         )
 
+    def _append_to(
+        self, partition: Partition, log: TopicLog, checked: ValidatedBatch, now: Now
+    ) -> int:
+        producers, header = partition.producers, checked.header
+        if (
+            producers is None
+            or not header.is_transactional
+            or producers.has_open(header.producer_id)
+        ):
+            return log.append(checked.batch, now.wall_ms)
+        # First: no reader may take the batch for one outside of a transaction.
+        partition.begin_transaction(log.log_end_offset)
+        try:
+            return log.append(checked.batch, now.wall_ms)
+        except BaseException:
+            partition.set_first_unstable(producers.first_unstable_offset)
+            raise
+
     def _restore_producers(self, job: AppendJob) -> None:
         """Restore the producer states if this batch needs them, or if no log must be read."""
         partition, log = job.partition, job.log
         if partition.producers is not None:
             return
         restored = job.restored
-        if restored is not None:
-            if restored.offset < log.log_end_offset:  # other batches were appended meanwhile
-                restored.replay(log.batches(restored.offset))
-        elif job.header.producer_id != NO_PRODUCER_ID or not self._snapshots.must_read(log):
+        if restored is None:
+            if job.header.producer_id == NO_PRODUCER_ID and self._snapshots.must_read(log):
+                return
             restored = self._snapshots.restore(log)
-        else:
-            return
-        self._snapshots.install(partition, restored, job.now.wall_ms)
+        install(self._snapshots, partition, restored, job.now)
 
 
 def _flush_if_due(partition: Partition, config: EffectiveConfig) -> bool:

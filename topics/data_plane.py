@@ -28,6 +28,7 @@ from seams.handler import Handler
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from seams.transactions import TransactionVerifier
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.admin_queue import AdminQueue, Steps
 from topics.broker_config_store import BrokerConfigStore
@@ -49,16 +50,23 @@ from topics.handlers.describe_topic_partitions import answer_describe_topic_part
 from topics.handlers.fetch import FetchHandler
 from topics.handlers.init_producer_id import answer_init_producer_id, reserve_and_answer
 from topics.handlers.list_config_resources import answer_list_config_resources
-from topics.handlers.list_offsets import answer_list_offsets, reads_nothing
+from topics.handlers.list_offsets import (
+    answer_list_offsets,
+    committed_partitions,
+    reads_nothing,
+)
 from topics.handlers.metadata import MetadataHandler
 from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from topics.handlers.produce import ProduceHandler
 from topics.maintenance import TopicMaintenance
+from topics.markers import TransactionMarkers
 from topics.producer_ids import ProducerIds
+from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
-from topics.settings import TopicSettings
+from topics.settings import FLUSH_COMMIT, TopicSettings
 from topics.topic_ids import random_topic_id
+from topics.transaction_verification import TransactionVerification
 
 
 class DataPlane:
@@ -122,34 +130,19 @@ class DataPlane:
         )
         self._maintenance.start()
         self._producer_ids = ProducerIds(self.registry, observe)
-        self._fetching = FetchHandler(
-            self.registry,
-            cluster,
-            settings,
-            reply=reply,
-            hang_up=self._hang_up,
-            answer_max_bytes=fetch_answer_max_bytes,
-            observe=observe,
-            reader=reader,
+        self._recovery = ProducerRecovery(
+            snapshots, appender=appender, checker=checker, observe=observe
+        )
+        self._fetching = self._fetch_handler(fetch_answer_max_bytes)
+        self._verification = TransactionVerification(
+            is_enabled=settings.transaction_partition_verification_enable
         )
         self._producing = self._produce_handler(snapshots, checker)
+        self.markers = self._transaction_markers()
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self._serve_configs(group_configs, broker_configs, loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
-
-    def _produce_handler(self, snapshots: ProducerSnapshots, checker: IoExecutor) -> ProduceHandler:
-        return ProduceHandler(
-            self.registry,
-            snapshots,
-            self._maintenance,
-            appender=self.appender,
-            checker=checker,
-            reply=self._reply,
-            hang_up=self._hang_up,
-            readable=self._fetching.readable,
-            observe=self._observe,
-        )
 
     def _serve_configs(
         self, groups: GroupConfigStore, broker: BrokerConfigStore, loggers: LoggerLevels
@@ -162,6 +155,44 @@ class DataPlane:
         self._altering = AlterConfigsHandler(self.registry, groups, changes)
         broker.subscribe(self.registry.use)
         broker.subscribe(groups.use)
+
+    def _produce_handler(self, snapshots: ProducerSnapshots, checker: IoExecutor) -> ProduceHandler:
+        return ProduceHandler(
+            self.registry,
+            snapshots,
+            self._maintenance,
+            self._recovery,
+            self._verification,
+            appender=self.appender,
+            checker=checker,
+            reply=self._reply,
+            hang_up=self._hang_up,
+            readable=self._fetching.readable,
+            observe=self._observe,
+        )
+
+    def _fetch_handler(self, answer_max_bytes: Callable[[], int] | None) -> FetchHandler:
+        return FetchHandler(
+            self.registry,
+            self._cluster,
+            self._settings,
+            self._recovery,
+            reply=self._reply,
+            hang_up=self._hang_up,
+            answer_max_bytes=answer_max_bytes,
+            observe=self._observe,
+            reader=self._reader,
+        )
+
+    def _transaction_markers(self) -> TransactionMarkers:
+        return TransactionMarkers(
+            self.registry,
+            self._recovery,
+            appender=self.appender,
+            must_flush=self._settings.flush == FLUSH_COMMIT,
+            readable=self._fetching.readable,
+            observe=self._observe,
+        )
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:
         deletion = DeleteRecordsHandler(
@@ -203,14 +234,18 @@ class DataPlane:
 
     # Requests that read logs
 
-    def _list_offsets(self, request: Request, token: ReplyToken, _now: Now) -> None:
+    def _list_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListOffsetsRequest)
         executor = INLINE if reads_nothing(request) else self._reader
-        self._answer_from_logs(
-            token,
-            lambda: answer_list_offsets(request, token.api_version, self.registry),
-            executor,
-        )
+
+        def restored() -> None:
+            self._answer_from_logs(
+                token,
+                lambda: answer_list_offsets(request, token.api_version, self.registry),
+                executor,
+            )
+
+        self._recovery.ensure(committed_partitions(request, self.registry), now, restored)
 
     def _offset_for_leader_epoch(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, OffsetForLeaderEpochRequest)
@@ -343,6 +378,10 @@ class DataPlane:
             self._is_reserving = True
             self._queue.run(steps, lambda: None)
 
+    def verify_transactions(self, is_enabled: bool) -> None:  # noqa: FBT001 - a value of a config
+        """`transaction.partition.verification.enable` was changed."""
+        self._verification.is_enabled = is_enabled
+
     def expire_producers_after(self, expiration_ms: int) -> None:
         """`producer.id.expiration.ms` was changed."""
         self._maintenance.expire_producers_after(expiration_ms)
@@ -366,6 +405,18 @@ class DataPlane:
     def attach(self, log: TopicLog) -> None:
         """Serve reads of a log that the coordinator writes: a partition of the offsets topic."""
         self.registry.attach(log)
+
+    def set_verifier(self, verifier: TransactionVerifier) -> None:
+        """The transaction coordinator; without it transactional batches are refused."""
+        self._verification.verifier = verifier
+
+    def set_first_unstable(self, topic_partition: TopicPartition, offset: int | None) -> None:
+        """Where the oldest open transaction begins in an attached log; None: there is none."""
+        partition = self.registry.partition(*topic_partition)
+        if partition is not None:
+            if offset is not None:
+                partition.begin_transaction(offset)
+            partition.set_first_unstable(offset)
 
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None:  # noqa: ARG002
         """The high watermark of an attached log moved."""

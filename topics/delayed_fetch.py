@@ -2,7 +2,8 @@
 
 It is checked again whenever one of its partitions gained records, lost its first ones, or was
 deleted. It compares two values of each partition's count of written bytes: when it was parked, and
-now. `Purgatory` watches it and expires it.
+now. With read_committed only bytes below the last stable offset count: a marker wakes it, data of
+an open transaction does not. `Purgatory` watches it and expires it.
 Kafka's counterpart: `DelayedFetch`.
 """
 
@@ -21,9 +22,10 @@ class FetchPartitionStatus(NamedTuple):
 
     partition: Partition
     readable_bytes: int
-    written_bytes: int
+    written_bytes: int  # that it may read, with its isolation level
     max_bytes: int
     fetch_offset: int
+    stable_offset: int
 
     @property
     def has_failed(self) -> bool:
@@ -32,6 +34,18 @@ class FetchPartitionStatus(NamedTuple):
         if partition.deleted or partition.offline or partition.log is None:
             return True
         return self.fetch_offset < partition.log.log_start_offset
+
+    def arrived_bytes(self, *, is_committed: bool) -> int:
+        """What became readable since it was parked."""
+        partition = self.partition
+        if not is_committed:
+            return partition.written_bytes - self.written_bytes
+        arrived = max(partition.committed_bytes - self.written_bytes, 0)
+        assert partition.log is not None, "it has not failed"
+        stable_offset = partition.last_stable_offset(partition.log.high_watermark)
+        if not arrived and stable_offset > self.stable_offset:
+            return 1  # it was written before the start: at least so much
+        return arrived
 
 
 class CompleteFetch(NamedTuple):
@@ -49,6 +63,7 @@ class DelayedFetch(Struct, frozen=True, eq=False):
     awaited: tuple[FetchPartitionStatus, ...]
     min_bytes: int
     deadline_ms: int
+    is_committed: bool = False  # it reads committed records only
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -59,7 +74,7 @@ class DelayedFetch(Struct, frozen=True, eq=False):
         for status in self.awaited:
             if status.has_failed:
                 return CompleteFetch(self.context, self.token)
-            arrived = status.partition.written_bytes - status.written_bytes
+            arrived = status.arrived_bytes(is_committed=self.is_committed)
             readable += min(status.readable_bytes + arrived, status.max_bytes)
         if readable < self.min_bytes:
             return None

@@ -100,6 +100,14 @@ class ProduceRefused(Struct, frozen=True):
     reason: str
 
 
+class MarkerNotAppended(Struct, frozen=True):
+    """The end of a transaction was not written: its coordinator or producer is an old one."""
+
+    topic_partition: TopicPartition
+    error_code: ErrorCode
+    reason: str
+
+
 class SegmentsDeleted(Struct, frozen=True):
     """Retention deleted whole segments."""
 
@@ -215,6 +223,7 @@ TopicEvent = (
     | RecordsAppended
     | RecordsFetched
     | ProduceRefused
+    | MarkerNotAppended
     | SegmentsDeleted
     | RecordsDeleted
     | PartitionFailed

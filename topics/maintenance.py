@@ -19,6 +19,7 @@ from storage.api import Corrupt, LogClosed
 from storage.batch.record_batch import InvalidBatch
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
 from topics.partition import Partition
+from topics.producer_recovery import install
 from topics.producer_snapshot import ProducerSnapshots, SnapshotChanges
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
@@ -140,7 +141,7 @@ class TopicMaintenance:
         if log is None or partition.offline or not self._snapshots.is_behind(partition):
             return None
         try:
-            self._snapshots.install(partition, self._snapshots.restore(log), now.wall_ms)
+            install(self._snapshots, partition, self._snapshots.restore(log), now)
         except (OSError, Corrupt, LogClosed, InvalidBatch) as fault:
             return _failed(partition, fault)
         return None

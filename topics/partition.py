@@ -4,7 +4,14 @@ Mutable, owned by `registry.py`, used by produce, fetch and maintenance. A parti
 topic has no log until the broker attaches the one that the coordinator writes.
 
 The data plane's appender, a thread of its own in the daemon, writes `producers`, `offline`, what is
-unflushed and, for logs that it appends to, `written_bytes`. Other threads only read those.
+unflushed and, for logs that it appends to, `written_bytes` and the first unstable offset. Other
+threads only read those.
+
+The last stable offset is where a read_committed consumer has to stop: the first unstable offset,
+which is where the oldest open transaction begins, or the high watermark. The writer of the log sets
+the first unstable offset before a batch that opens a transaction can be read, and clears it when
+the marker is in the log and the list of aborted transactions is up to date. A reader reads the high
+watermark first: then it never takes a batch of an open transaction for a stable one.
 """
 
 from typing import Final
@@ -16,15 +23,30 @@ from topics.producers import ProducerStates
 NO_LEADER: Final = -1
 """The leader of an offline partition, in responses."""
 
+NONE_OPEN: Final = 2**63 - 1
+"""The first unstable offset where no transaction is open."""
+
+NOT_RESTORED: Final = -1
+"""The first unstable offset as long as the producer states were not restored."""
+
+READ_COMMITTED: Final = 1
+"""The isolation level of a consumer that reads up to the last stable offset."""
+
+NO_STABLE_OFFSET: Final = -1
+"""The last stable offset, in responses, where it is not known."""
+
 
 class Partition:
     __slots__ = (
+        "_bytes_before",
         "deleted",
         "dirty_since_ms",
+        "first_unstable_offset",
         "log",
         "offline",
         "producers",
         "seen",
+        "stable_bytes",
         "topic_partition",
         "unflushed_records",
         "written_bytes",
@@ -43,9 +65,15 @@ class Partition:
         self.seen: tuple[int, int] | None = None
         self.unflushed_records = 0
         self.dirty_since_ms: int | None = None
+        self.first_unstable_offset = NOT_RESTORED
+        self.stable_bytes = 0  # written bytes below the first unstable offset
+        self._bytes_before: dict[int, int] = {}  # the first offset of a transaction: bytes below it
 
     def attach(self, log: TopicLog) -> None:
+        """Serve a log that another writer appends to; it also sets the first unstable offset."""
         self.log = log
+        if self.first_unstable_offset == NOT_RESTORED:
+            self.first_unstable_offset = NONE_OPEN
         self.seen = (log.size_bytes, log.high_watermark)
 
     @property
@@ -66,6 +94,42 @@ class Partition:
         if self.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # deleted meanwhile
         return ErrorCode.KAFKA_STORAGE_ERROR
+
+    # The last stable offset
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """`high_watermark` must have been read before the call; NO_STABLE_OFFSET if unknown."""
+        first_unstable = self.first_unstable_offset
+        if self.log is None or first_unstable == NOT_RESTORED:
+            return NO_STABLE_OFFSET
+        return max(min(first_unstable, high_watermark), self.log.log_start_offset)
+
+    @property
+    def committed_bytes(self) -> int:
+        """As `written_bytes`, of what a read_committed consumer may read."""
+        is_stable = self.first_unstable_offset == NONE_OPEN
+        return self.written_bytes if is_stable else self.stable_bytes
+
+    def begin_transaction(self, first_offset: int) -> None:
+        """Before the batch at this offset, which opens a transaction, can be read."""
+        self._bytes_before[first_offset] = self.written_bytes
+        if first_offset < self.first_unstable_offset:
+            self.stable_bytes = self.written_bytes
+            self.first_unstable_offset = first_offset
+
+    def set_first_unstable(self, first_offset: int | None) -> None:
+        """After a marker: where the oldest transaction begins that is still open."""
+        if first_offset is None:
+            self._bytes_before.clear()
+            self.first_unstable_offset = NONE_OPEN
+            return
+        for begun in [begun for begun in self._bytes_before if begun < first_offset]:
+            del self._bytes_before[begun]
+        # One that was open at the start has no count: its bytes do, once it has ended.
+        self.stable_bytes = self._bytes_before.get(first_offset, self.stable_bytes)
+        self.first_unstable_offset = first_offset
+
+    # Appends
 
     def appended(self, records: int, size: int, now_ms: int) -> None:
         """Count an append of the data plane; readers may have read it already."""

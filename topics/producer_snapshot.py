@@ -16,16 +16,17 @@ Kafka's counterpart: the `.snapshot` files and `ProducerStateManager.truncateAnd
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple, Protocol
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from protocol.names import ProducerId
 from storage.api import TopicLog
+from storage.batch.control_batch import NO_COORDINATOR_EPOCH
 from topics.partition import Partition
 from topics.producers import ProducerEntry, ProducerStates, SentBatch
 
@@ -59,6 +60,26 @@ class ProducerFile(Protocol):
         """Remove the file, durably."""
 
 
+class SavedProducer(Struct, frozen=True, array_like=True):
+    """One producer; a file of an earlier version ends before the fields of transactions."""
+
+    producer_id: int
+    epoch: int
+    last_timestamp_ms: int
+    batches: list[SentBatch]
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    transaction_first_offset: int | None = None
+
+    def entry(self) -> ProducerEntry:
+        return ProducerEntry(
+            self.epoch,
+            self.last_timestamp_ms,
+            self.batches,
+            self.coordinator_epoch,
+            self.transaction_first_offset,
+        )
+
+
 class SnapshotFrame(Struct, frozen=True, array_like=True):
     """The producer states of one partition at an offset, or what changed of them."""
 
@@ -67,7 +88,7 @@ class SnapshotFrame(Struct, frozen=True, array_like=True):
     offset: int
     is_whole: bool  # replaces the state before it
     has_more: bool  # the next frame continues it
-    producers: list[tuple[int, int, int, list[SentBatch]]]  # id, epoch, last timestamp, batches
+    producers: list[SavedProducer]
     removed: list[int]
 
 
@@ -148,12 +169,11 @@ class ProducerSnapshots:
         producers = ProducerStates(self._known_to(log))
         saved = self._saved.get(_key(log))
         if saved is not None:
-            producers.entries = {
-                producer_id: ProducerEntry(
-                    entry.epoch, entry.last_timestamp_ms, list(entry.batches)
-                )
+            entries = {
+                producer_id: structs.replace(entry, batches=list(entry.batches))
                 for producer_id, entry in saved.entries.items()
             }
+            producers.restore_entries(entries)
             producers.saved_offset = saved.offset
         end = log.log_end_offset  # first: the appender may append meanwhile
         if producers.offset < end:
@@ -175,13 +195,17 @@ class ProducerSnapshots:
 
     # Saving
 
-    def changes(self, partitions: Iterable[Partition]) -> SnapshotChanges | None:
-        """The changes since the last call, for `write`; None if there are none."""
+    def changes(self, partitions: Sequence[Partition]) -> SnapshotChanges | None:
+        """The changes since the last call, for `write`; None if there are none. Raises OSError."""
         if self._file is None:
             return None
         is_whole = self._must_rewrite or (
             self._file_bytes - self._whole_bytes > max(self._whole_bytes, CHANGES_BYTES_MIN)
         )
+        # Below the offset of an entry nothing is read again: its aborted transactions are durable.
+        for partition in partitions:
+            if partition.log is not None and partition.producers is not None:
+                partition.log.sync_aborted()
         frames: list[SnapshotFrame] = []
         has_changed = False
         for partition in partitions:
@@ -249,7 +273,14 @@ def _frames(
             is_whole=is_whole and not first,
             has_more=first + FRAME_PRODUCERS_MAX < len(ids),
             producers=[
-                (producer_id, entry.epoch, entry.last_timestamp_ms, list(entry.batches))
+                SavedProducer(
+                    producer_id,
+                    entry.epoch,
+                    entry.last_timestamp_ms,
+                    list(entry.batches),
+                    entry.coordinator_epoch,
+                    entry.transaction_first_offset,
+                )
                 for producer_id, entry in found
                 if entry is not None
             ],
@@ -302,8 +333,8 @@ def _apply(states: dict[_PartitionKey, SavedState], frames: list[SnapshotFrame])
     for frame in frames:
         for producer_id in frame.removed:
             entries.pop(ProducerId(producer_id), None)
-        for producer_id, epoch, last_timestamp_ms, batches in frame.producers:
-            entries[ProducerId(producer_id)] = ProducerEntry(epoch, last_timestamp_ms, batches)
+        for row in frame.producers:
+            entries[ProducerId(row.producer_id)] = row.entry()
     states[key] = SavedState(last.offset, entries)
 
 

@@ -21,6 +21,10 @@ TOPIC_PARTITIONS_MAX: Final = 100_000
 record, an open file. Kafka has no limit; its clusters end near there."""
 
 
+FLUSH_COMMIT: Final = "commit"
+"""The value of rollcall.flush with which a commit is durable when it is acknowledged."""
+
+
 class InternalTopic(NamedTuple):
     """A topic that the daemon itself writes; created at a start, with these configs."""
 
@@ -49,6 +53,8 @@ class TopicSettings(Struct, frozen=True):
     # Kafka writes a producer snapshot when a segment is rolled; ours bounds what a start has to
     # read, by time: after kill -9 the batches of the last minute are read again.
     producer_snapshot_interval_ms: int = 60_000
+    transaction_partition_verification_enable: bool = True
+    flush: str = FLUSH_COMMIT  # os: markers, too, are in the page cache when they are done
     broker_rack: str = ""  # without a rack
     internal_topics: Mapping[TopicName, InternalTopic] = field(default_factory=dict)
     """Besides the offsets topic. Each is read through the log that the broker attaches."""

@@ -156,7 +156,8 @@ class LogProducers:
         known.first_offset = None
         first_offset = self._open.pop(producer_id, None)
         if first_offset is not None and not marker.is_commit:
-            self._aborted.append(AbortedTransaction(producer_id, first_offset, offset))
+            stable = offset + 1 if self.first_unstable is None else self.first_unstable
+            self._aborted.append(AbortedTransaction(producer_id, first_offset, offset, stable))
 
     def forget(self, before_ms: int) -> None:
         """Forget the producers without a transaction that wrote nothing since (wall clock)."""

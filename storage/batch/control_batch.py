@@ -11,6 +11,7 @@ from typing import Final
 from storage.api import EndMarker, LoggedRecord, StoredMarker, StoredRecord, TransactionalRecord
 from storage.batch.record_batch import (
     CONTROL_FLAG,
+    LOG_APPEND_TIME,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     encode_batch,
@@ -21,20 +22,25 @@ from storage.batch.record_batch import (
 _KEY: Final = Struct(">hh")  # version, type
 _VALUE: Final = Struct(">hi")  # version, coordinator epoch
 _VERSION: Final = 0
-_ABORT: Final = 0
-_COMMIT: Final = 1
+ABORT: Final = 0
+COMMIT: Final = 1
 
-_NO_SEQUENCE: Final = -1
-_NO_COORDINATOR_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
 
 _NOT_PLAIN: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 def encode_marker(
-    marker: EndMarker, base_offset: int, timestamp_ms: int, leader_epoch: int = 0
+    marker: EndMarker,
+    base_offset: int,
+    timestamp_ms: int,
+    leader_epoch: int = 0,
+    *,
+    log_append_time: bool = False,
 ) -> bytes:
     """The batch of one marker, as Kafka writes it."""
-    key = _KEY.pack(_VERSION, _COMMIT if marker.is_commit else _ABORT)
+    key = _KEY.pack(_VERSION, COMMIT if marker.is_commit else ABORT)
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
     return encode_batch(
         [(key, value)],
@@ -43,8 +49,8 @@ def encode_marker(
         leader_epoch,
         marker.producer_id,
         marker.producer_epoch,
-        _NO_SEQUENCE,
-        TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        NO_SEQUENCE,
+        _NOT_PLAIN | (LOG_APPEND_TIME if log_append_time else 0),
     )
 
 
@@ -56,11 +62,19 @@ def read_marker(batch: bytes, header: BatchHeader) -> EndMarker | None:
         if key is None or len(key) < _KEY.size:
             continue  # of a later Kafka
         kind = _KEY.unpack_from(key)[1]
-        if kind in (_ABORT, _COMMIT):
-            epoch = _NO_COORDINATOR_EPOCH
+        if kind in (ABORT, COMMIT):
+            epoch = NO_COORDINATOR_EPOCH
             if value is not None and len(value) >= _VALUE.size:
                 epoch = _VALUE.unpack_from(value)[1]
-            return EndMarker(header.producer_id, header.producer_epoch, kind == _COMMIT, epoch)
+            return EndMarker(header.producer_id, header.producer_epoch, kind == COMMIT, epoch)
+    return None
+
+
+def control_type(batch: bytes, header: BatchHeader) -> int | None:
+    """ABORT, COMMIT, the number of another control record; None of a batch left empty."""
+    for _, _, key, _, _ in read_records(batch, 0, header):
+        kind: int = -1 if key is None or len(key) < _KEY.size else _KEY.unpack_from(key)[1]
+        return kind
     return None
 
 

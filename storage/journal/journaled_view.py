@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from storage.api import AbortedTransaction, LogClosed, LogSettings, Position, TopicPartition
+from storage.api import (
+    AbortedTransaction,
+    LogClosed,
+    LogSettings,
+    Position,
+    TopicPartition,
+    UnendedTransaction,
+)
 from storage.batch.record_batch import read_header
 from storage.log.partition_log import PartitionLog
 
@@ -106,6 +113,19 @@ class JournaledView:
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         return self._partition_log.aborted_among(batches)
+
+    @property
+    def left_open(self) -> Sequence[UnendedTransaction]:
+        return self._partition_log.left_open
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        self._partition_log.add_aborted(aborted)
+
+    def replace_aborted(self, from_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
+        self._partition_log.replace_aborted(from_offset, aborted)
+
+    def sync_aborted(self) -> None:
+        self._partition_log.sync_aborted()
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         up_to = self.high_watermark

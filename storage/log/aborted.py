@@ -1,127 +1,114 @@
-"""Aborted transactions of a moved log: what a read_committed consumer skips in a log from a Kafka.
+"""Moved log: what is known of the transactions in a log whose folder came from a Kafka.
 
-Nothing here writes a transaction, but the folder of a topic may have come from a Kafka: it then has
-that broker's own files beside its segments. Such a log is read through once, at the first start
-with it. The result is kept in a file of the folder, and later appends add nothing to it. The log
-itself is read, not Kafka's index, which may be missing. The scan also finds the producer ids that
-Kafka has given out: no producer here may get one of those.
+Such a folder has `.snapshot` files that this broker has not written. At the first start with them
+the log is read through once: its aborted transactions are written to the `.txnindex` files, because
+Kafka's may be missing; the greatest producer id is noted, because no producer here may get one that
+Kafka has given out; and so are the transactions that were open.
 
-A transaction that was open counts as aborted. Its coordinator, which alone could have committed it,
-is not here; and a consumer that waited for the end would wait for ever.
+An open transaction can only be ended by its coordinator. If its state, `__transaction_state`, came
+too, the transaction stays open. Otherwise it counts as aborted: it is `left_open`, and the data
+plane appends the ABORT marker when it first uses the log. A consumer would wait for ever.
 
 Producers whose records were removed, by retention or DeleteRecords, are in Kafka's snapshots alone.
 They may still be alive: their ids count too.
+
+What was found is kept in a file of the folder. The same file is in a folder of ours from the first
+file on that could be taken for a Kafka's.
 Kafka's counterparts: TransactionIndex.collectAbortedTxns, ProducerStateManager.
 """
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from typing import Final
 
-from storage.api import AbortedTransaction
+from msgspec import Struct
+
+from storage.api import AbortedTransaction, UnendedTransaction
 from storage.batch.chunks import SegmentSource, no_throttle
-from storage.batch.record_batch import NO_PRODUCER_ID, iter_batches, read_header
-from storage.disk import Disk, read_file, replace_file
-from storage.log.producer_state import greatest_producer_id
-from storage.log.segment import EVERYTHING, Segment
+from storage.batch.record_batch import NO_PRODUCER_ID
+from storage.disk import Disk, parent, read_file, replace_file
+from storage.log.producer_state import greatest_producer_id, is_signed
+from storage.log.segment import Segment
 from storage.log.transaction_ends import TransactionOutcomes, find_outcomes
+from storage.log.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 ABORTED_FILE: Final = "rollcall-aborted-transactions.json"
 
-_VERSION: Final = 2
-"""Of the file; 1 had no producer ids of snapshots."""
+_VERSION: Final = 3
+"""Of the file; 1 had no producer ids of snapshots, 2 the aborted transactions themselves."""
 
-_SNAPSHOT: Final = ".snapshot"
-KAFKA_SUFFIXES: Final = (_SNAPSHOT, ".txnindex")
-"""Of files that a Kafka keeps beside its segments and nobody writes here."""
+PRODUCER_SNAPSHOT_SUFFIX: Final = ".snapshot"
+KAFKA_SUFFIXES: Final = (PRODUCER_SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""Of files that a Kafka keeps beside its segments, and this broker too."""
 
-
-class AbortedTransactions:
-    """Those of one log, by where they ended."""
-
-    __slots__ = ("_all", "_ends", "_first_from", "found_open", "is_newly_read", "last_producer_id")
-
-    def __init__(
-        self,
-        transactions: Iterable[AbortedTransaction],
-        *,
-        found_open: int = 0,
-        last_producer_id: int = NO_PRODUCER_ID,
-        is_newly_read: bool = False,
-    ) -> None:
-        self._all = sorted(transactions, key=lambda each: each.last_offset)
-        self._ends = [each.last_offset for each in self._all]
-        # The earliest beginning of each and all that end after it: where a search may stop.
-        firsts = accumulate((each.first_offset for each in reversed(self._all)), min)
-        self._first_from = list(firsts)[::-1]
-        self.found_open = found_open  # of them
-        self.last_producer_id = last_producer_id  # the greatest in a log that came from elsewhere
-        self.is_newly_read = is_newly_read  # the log was scanned in this start
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def among(self, batches: bytes) -> Sequence[AbortedTransaction]:
-        """Those that overlap with these batches, in the order in which they ended."""
-        if not self._all or not batches:
-            return ()
-        first = read_header(batches).base_offset
-        up_to = max(header.next_offset for _, header in iter_batches(batches))
-        found = []
-        for number in range(bisect_left(self._ends, first), len(self._all)):
-            if self._first_from[number] >= up_to:
-                break
-            if self._all[number].first_offset < up_to:
-                found.append(self._all[number])
-        return found
+_TRANSACTION_STATE: Final = "__transaction_state-"
 
 
-NONE_ABORTED: Final = AbortedTransactions(())
+class MovedLog(Struct, frozen=True):
+    """What came with a log from a Kafka; the defaults are of a log of ours."""
+
+    left_open: Sequence[UnendedTransaction] = ()
+    last_producer_id: int = NO_PRODUCER_ID
+    aborted: int = 0  # transactions, if they were read in this start
+    is_newly_read: bool = False  # the log was scanned in this start
 
 
-def load_aborted(
+OUR_LOG: Final = MovedLog()
+
+
+def load_moved(
     disk: Disk, path: str, names: Iterable[str], segments: Sequence[Segment]
-) -> AbortedTransactions:
-    """A log's transactions, from the file or by a scan. Raises Corrupt, OSError."""
+) -> MovedLog:
+    """What a folder says of where it came from, or a scan. Raises Corrupt, OSError."""
     signs = sorted(name for name in names if name.endswith(KAFKA_SUFFIXES))
     if not signs:
-        return NONE_ABORTED
+        return OUR_LOG
     file = f"{path}/{ABORTED_FILE}"
-    known = _read(disk, file, signs) if ABORTED_FILE in names else None
+    known = _read(disk, path, signs) if ABORTED_FILE in names else None
     if known is not None:
         return known
-    endings = all_outcomes(disk, segments)
-    last_producer_id = max(endings.last_producer_id, _last_in_snapshots(disk, path, signs))
-    aborted = [
-        AbortedTransaction(outcome.producer_id, outcome.first_offset, outcome.last_offset)
-        for outcome in endings.aborted
-    ]
-    still_open = [
-        AbortedTransaction(producer_id, first_offset, EVERYTHING)
-        for first_offset, producer_id in endings.begun
-    ]
+    outcomes = all_outcomes(disk, segments)
+    last_producer_id = max(outcomes.last_producer_id, _last_in_snapshots(disk, path, signs))
+    begun = [UnendedTransaction(producer_id, first) for first, producer_id in outcomes.begun]
+    left_open = [] if _has_transaction_state(disk, parent(path)) else begun
+    write_indexes(disk, segments, outcomes)
     with suppress(OSError):  # a full disk: the next start scans again
         content = {
             "version": _VERSION,
             "found_beside": signs,
             "last_producer_id": last_producer_id,
-            "aborted": aborted,
-            "open": still_open,
+            "open": left_open,
         }
         replace_file(disk, file, json.dumps(content).encode())
-    return AbortedTransactions(
-        [*aborted, *still_open],
-        found_open=len(still_open),
-        last_producer_id=last_producer_id,
-        is_newly_read=True,
-    )
+    return MovedLog(left_open, last_producer_id, len(outcomes.aborted), is_newly_read=True)
+
+
+def mark_as_ours(disk: Disk, path: str) -> None:
+    """Say that the files which follow are of this broker, durably. Raises OSError."""
+    if not disk.exists(f"{path}/{ABORTED_FILE}"):
+        content = {
+            "version": _VERSION,
+            "found_beside": [],
+            "last_producer_id": NO_PRODUCER_ID,
+            "open": [],
+        }
+        replace_file(disk, f"{path}/{ABORTED_FILE}", json.dumps(content).encode())
+
+
+def _has_transaction_state(disk: Disk, data_dir: str) -> bool:
+    """Did the state of transaction coordinators come from a Kafka too?"""
+    for name in disk.listdir(data_dir):
+        if name.startswith(_TRANSACTION_STATE) and name.count(".") == 0:
+            files = disk.listdir(f"{data_dir}/{name}")
+            if any(file.endswith(PRODUCER_SNAPSHOT_SUFFIX) for file in files):
+                return True
+    return False
 
 
 def _last_in_snapshots(disk: Disk, path: str, signs: Sequence[str]) -> int:
-    contents = (read_file(disk, f"{path}/{name}") for name in signs if name.endswith(_SNAPSHOT))
+    names = [name for name in signs if name.endswith(PRODUCER_SNAPSHOT_SUFFIX)]
+    contents = (read_file(disk, f"{path}/{name}") for name in names)
     return max(map(greatest_producer_id, contents), default=NO_PRODUCER_ID)
 
 
@@ -134,16 +121,38 @@ def all_outcomes(disk: Disk, segments: Sequence[Segment]) -> TransactionOutcomes
     return find_outcomes(disk, sources, 0, no_throttle)
 
 
-def _read(disk: Disk, file: str, signs: Sequence[str]) -> AbortedTransactions | None:
+def write_indexes(disk: Disk, segments: Sequence[Segment], outcomes: TransactionOutcomes) -> None:
+    """Give every segment the index that its batches call for."""
+    ended = sorted(outcomes.aborted, key=lambda each: each.last_offset)
+    for segment in segments:
+        index = segment.aborted
+        wanted = [
+            AbortedTransaction(each.producer_id, each.first_offset, each.last_offset, stable)
+            for each in ended
+            if segment.base_offset <= each.last_offset < segment.next_offset
+            for stable in (each.last_stable_offset,)
+        ]
+        if [index[number] for number in range(len(index))] != wanted:
+            index.clear()
+            for aborted in wanted:
+                index.append(aborted)
+            with suppress(OSError):  # a full disk: they are in memory, and the next start scans
+                index.save(disk, sync=True)
+
+
+def _read(disk: Disk, path: str, signs: Sequence[str]) -> MovedLog | None:
     """What an earlier scan found; None if it is unreadable, or a Kafka has used the log since."""
     try:
-        content = json.loads(read_file(disk, file))
-        if content["version"] != _VERSION or not set(content["found_beside"]).issuperset(signs):
+        content = json.loads(read_file(disk, f"{path}/{ABORTED_FILE}"))
+        if content["version"] != _VERSION:
             return None
-        still_open = content["open"]
-        rows = [AbortedTransaction(*map(int, row)) for row in [*content["aborted"], *still_open]]
-        return AbortedTransactions(
-            rows, found_open=len(still_open), last_producer_id=int(content["last_producer_id"])
-        )
+        known = set(content["found_beside"])
+        others = [
+            name for name in signs if name.endswith(PRODUCER_SNAPSHOT_SUFFIX) and name not in known
+        ]
+        if not all(is_signed(read_file(disk, f"{path}/{name}")) for name in others):
+            return None
+        left_open = [UnendedTransaction(*map(int, row)) for row in content["open"]]
+        return MovedLog(left_open, int(content["last_producer_id"]))
     except (ValueError, KeyError, TypeError):
         return None  # the log still says it

@@ -101,7 +101,7 @@ class OffsetIndex:
 
     def load(self, disk: Disk, log_bytes: int) -> None:
         """Read the file; BadIndex unless it rises and stays within a log of `log_bytes`."""
-        words = array("I", _content(disk, self.path, OFFSET_ENTRY_BYTES))
+        words = array("I", read_whole_entries(disk, self.path, OFFSET_ENTRY_BYTES))
         self._synced = -1
         if sys.byteorder == "little":
             words.byteswap()
@@ -123,7 +123,7 @@ class OffsetIndex:
         lacking = slice(self._saved, end)
         entries = zip(self._offsets[lacking], self._positions[lacking], strict=True)
         content = b"".join([_OFFSET_ENTRY.pack(*entry) for entry in entries])
-        _save(disk, self.path, content, self._saved * OFFSET_ENTRY_BYTES, sync=sync)
+        write_entries(disk, self.path, content, self._saved * OFFSET_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // OFFSET_ENTRY_BYTES
         self._synced = self._saved if sync else -1
 
@@ -189,7 +189,7 @@ class TimeIndex:
         self._synced = -1
 
     def load(self, disk: Disk) -> None:
-        content = _content(disk, self.path, TIME_ENTRY_BYTES)
+        content = read_whole_entries(disk, self.path, TIME_ENTRY_BYTES)
         self._synced = -1
         columns = tuple(zip(*iter_unpack(_TIME_ENTRY.format, content), strict=True)) or ((), ())
         timestamps, offsets = array("q", columns[0]), array("I", columns[1])
@@ -206,7 +206,7 @@ class TimeIndex:
         lacking = slice(self._saved, end)
         entries = zip(self._timestamps[lacking], self._offsets[lacking], strict=True)
         content = b"".join([_TIME_ENTRY.pack(*entry) for entry in entries])
-        _save(disk, self.path, content, self._saved * TIME_ENTRY_BYTES, sync=sync)
+        write_entries(disk, self.path, content, self._saved * TIME_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // TIME_ENTRY_BYTES
         self._synced = self._saved if sync else -1
 
@@ -220,7 +220,7 @@ def _rises(numbers: "array[int]") -> bool:
     return not numbers or (numbers[0] >= 0 and all(map(lt, numbers, islice(numbers, 1, None))))
 
 
-def _content(disk: Disk, path: str, entry_bytes: int) -> bytes:
+def read_whole_entries(disk: Disk, path: str, entry_bytes: int) -> bytes:
     """The file without a torn last entry; BadIndex when there is none."""
     try:
         file = disk.open(path)
@@ -233,7 +233,8 @@ def _content(disk: Disk, path: str, entry_bytes: int) -> bytes:
         file.close()
 
 
-def _save(disk: Disk, path: str, content: bytes, position: int, *, sync: bool) -> None:
+def write_entries(disk: Disk, path: str, content: bytes, position: int, *, sync: bool) -> None:
+    """Write an index file from `position` on; nothing stays after that. Raises OSError."""
     file: File = disk.open(path, create=True)
     try:
         if file.size() > position + len(content):

@@ -11,10 +11,12 @@ from uuid import UUID
 
 from storage.api import Corrupt, TruncatedLog
 from storage.disk import Disk
-from storage.log.aborted import AbortedTransactions, load_aborted
+from storage.log.aborted import MovedLog, all_outcomes, load_moved, write_indexes
 from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
+from storage.log.index import BadIndex
 from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
 from storage.log.segment_swap import complete_swaps
+from storage.log.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 FIRST_EPOCH = (0, 0)
 """A new log's: term and the offset where it begins."""
@@ -33,7 +35,7 @@ class Loaded(NamedTuple):
     epochs: list[tuple[int, int]]
     segments: list[Segment]
     repairs: list[Repair]
-    aborted: AbortedTransactions
+    moved: MovedLog
 
 
 class KnownEnds(NamedTuple):
@@ -67,8 +69,24 @@ def load_folder(disk: Disk, path: str, index_interval_bytes: int, ends: KnownEnd
             raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
         segment.release()
     _check_end(path, every, known_end, log_start)
-    aborted = load_aborted(disk, path, names, every)
-    return Loaded(topic_id, epochs, every, repairs, aborted)
+    _load_transaction_indexes(disk, names, every)
+    moved = load_moved(disk, path, names, every)
+    return Loaded(topic_id, epochs, every, repairs, moved)
+
+
+def _load_transaction_indexes(disk: Disk, names: set[str], segments: list[Segment]) -> None:
+    """Read those that there are; one that is damaged is made again from the whole log."""
+    is_damaged = False
+    for segment in segments:
+        if segment.aborted.path.rpartition("/")[2] not in names:
+            continue
+        try:
+            segment.aborted.load(disk)
+        except BadIndex:
+            is_damaged = True
+        segment.aborted.truncate(segment.next_offset)  # markers that a crash has cut off
+    if is_damaged:
+        write_indexes(disk, segments, all_outcomes(disk, segments))
 
 
 def _bases(names: set[str]) -> list[int]:
@@ -112,7 +130,8 @@ def _sweep(disk: Disk, path: str, names: set[str]) -> set[str]:
     kept = set(names)
     for name in sorted(names):
         stem, dot, suffix = name.partition(".")
-        orphan = dot + suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in kept
+        is_index = dot + suffix in (*_INDEX_SUFFIXES, TRANSACTION_INDEX_SUFFIX)
+        orphan = is_index and stem + LOG_SUFFIX not in kept
         if orphan or name.endswith(_LEFTOVER_SUFFIXES):
             disk.remove(f"{path}/{name}")
             kept.discard(name)

@@ -15,6 +15,7 @@ an existing segment.
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from storage.api import (
@@ -23,11 +24,13 @@ from storage.api import (
     LogSettings,
     SyncFailed,
     TopicPartition,
+    UnendedTransaction,
 )
 from storage.batch.record_batch import iter_batches, read_header, with_offsets
 from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
 from storage.log import retention, segment_times
-from storage.log.aborted import NONE_ABORTED, all_outcomes
+from storage.log.aborted import OUR_LOG, all_outcomes
+from storage.log.aborted_lookup import aborted_among, replace_aborted, save_aborted
 from storage.log.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
@@ -43,6 +46,7 @@ class PartitionLog:
     """One partition's folder; a TopicLog."""
 
     __slots__ = (
+        "_aborted_are_dirty",
         "_closed_because",
         "_disk",
         "_epochs",
@@ -54,8 +58,8 @@ class PartitionLog:
         "_sync_lock",
         "_topic_id",
         "_topic_partition",
-        "aborted",
         "is_new",
+        "moved",
         "on_log_start_moved",
         "on_roll",
         "recovery_point",
@@ -77,12 +81,13 @@ class PartitionLog:
         self._log_start_offset = 0
         self.is_new = False  # its folder's name and first files were never synced
         self._names_are_dirty = False  # a segment was created or removed since the last sync
+        self._aborted_are_dirty = False
         self._closed_because: str | None = None
         self._files_lock = threading.RLock()
         self._sync_lock = threading.Lock()  # taken before the other: one fsync at a time
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
-        self.aborted = NONE_ABORTED
+        self.moved = OUR_LOG
         self.repairs: list[Repair] = []  # done by opening; the shell logs them
         self.reserve: Reserve | None = None  # disk space that `append` leaves to others
         self.on_roll: Callable[[PartitionLog], None] = lambda _: None
@@ -111,7 +116,7 @@ class PartitionLog:
         interval = self.settings.index_interval_bytes
         ends = KnownEnds(recovery_point, known_end, log_start_offset)
         loaded = load_folder(self._disk, self._path, interval, ends)
-        self._topic_id, self._epochs, self._segments, self.repairs, self.aborted = loaded
+        self._topic_id, self._epochs, self._segments, self.repairs, self.moved = loaded
         first = self._segments[0].base_offset if self._segments else 0
         self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
@@ -194,7 +199,7 @@ class PartitionLog:
 
     @property
     def last_producer_id(self) -> int:
-        return self.aborted.last_producer_id
+        return self.moved.last_producer_id
 
     def greatest_producer_id(self) -> int:
         return all_outcomes(self._disk, self._segments).last_producer_id
@@ -315,8 +320,37 @@ class PartitionLog:
         if not self._log_start_offset <= offset <= self.log_end_offset:
             raise IndexError(f"{offset} not in {self._log_start_offset}..{self.log_end_offset}")
 
+    # --- aborted transactions ------------------------------------------------------------------
+
+    @property
+    def left_open(self) -> Sequence[UnendedTransaction]:
+        return self.moved.left_open
+
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
-        return self.aborted.among(batches)
+        return aborted_among(self._segments, batches)
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        with self._files_lock:
+            self.segments_from(aborted.last_offset)[0].aborted.append(aborted)
+            self._note_aborted()
+
+    def replace_aborted(self, from_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
+        with self._files_lock:
+            if replace_aborted(self.segments_from(from_offset), from_offset, aborted):
+                self._note_aborted()
+
+    def _note_aborted(self) -> None:
+        self._aborted_are_dirty = True
+        with suppress(OSError):  # without room they are in memory, and the log still says them
+            save_aborted(self._disk, self._path, self._segments, sync=False)
+
+    def sync_aborted(self) -> None:
+        if self._aborted_are_dirty:
+            with self._files_lock:
+                save_aborted(self._disk, self._path, self._segments, sync=True)
+                self._aborted_are_dirty = False
+
+    # --- reading, batch by batch ---------------------------------------------------------------
 
     def batches(self, from_offset: int, *, check: bool = False) -> Iterator[bytes]:
         segments = self._segments

@@ -27,14 +27,25 @@ def fault_in(content: bytes) -> tuple[int, str] | None:
     computed = google_crc32c.value(content[_CRC_START:])
     if crc != computed:
         return 2, f"checksum {crc:#010x} stored, {computed:#010x} computed"
-    if version == _KNOWN_VERSION and len(content) != _FRONT.size + count * _ENTRY.size:
+    size = len(content.removesuffix(SIGNATURE))
+    if version == _KNOWN_VERSION and size != _FRONT.size + count * _ENTRY.size:
         return _CRC_START, f"{count} entries in {len(content)} bytes"
     return None
+
+
+SIGNATURE: Final = b"rollcall"
+"""Ends a snapshot that this broker wrote. Kafka reads as many entries as the count says."""
+
+
+def is_signed(content: bytes) -> bool:
+    """Was it written by this broker?"""
+    return content.endswith(SIGNATURE) and fault_in(content) is None
 
 
 def greatest_producer_id(content: bytes) -> int:
     """-1 if it names none, or is not whole: Kafka does not go by such a file either."""
     if fault_in(content) is not None or _FRONT.unpack_from(content)[0] != _KNOWN_VERSION:
         return NO_PRODUCER_ID
-    entries = _ENTRY.iter_unpack(content[_FRONT.size :])
+    count = _FRONT.unpack_from(content)[2]
+    entries = _ENTRY.iter_unpack(content[_FRONT.size : _FRONT.size + count * _ENTRY.size])
     return max((producer_id for (producer_id,) in entries), default=NO_PRODUCER_ID)

@@ -37,6 +37,7 @@ from storage.log.index import (
     TimeIndex,
 )
 from storage.log.kept_copies import free_name, keep_tail
+from storage.log.transaction_index import TRANSACTION_INDEX_SUFFIX, TransactionIndex
 
 _WALK_BYTES = 16 << 10  # read at a time where only headers matter; batch_walk.py reads all
 
@@ -85,6 +86,7 @@ class Segment:
         "_pinned",
         "_stem",
         "_unindexed_bytes",
+        "aborted",
         "base_offset",
         "is_dirty",
         "max_timestamp",
@@ -122,6 +124,7 @@ class Segment:
         self.max_timestamp_offset = base_offset  # the last offset of the batch that has it
         self.offset_index = OffsetIndex(stem + INDEX_SUFFIX + suffix, base_offset)
         self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX + suffix, base_offset)
+        self.aborted = TransactionIndex(stem + TRANSACTION_INDEX_SUFFIX + suffix)
         self._first_seen_ms: int | None = None
         self.is_dirty = False  # it has bytes that no fsync has covered
 
@@ -176,15 +179,16 @@ class Segment:
         old = self.paths
         self.offset_index.path = self._stem + INDEX_SUFFIX + suffix
         self.time_index.path = self._stem + TIME_INDEX_SUFFIX + suffix
+        self.aborted.path = self._stem + TRANSACTION_INDEX_SUFFIX + suffix
         self.path = self._stem + LOG_SUFFIX + suffix
         for name, new_name in zip(old, self.paths, strict=True):
             if name == old[-1] or self._disk.exists(name):
                 self._disk.rename(name, new_name)
 
     @property
-    def paths(self) -> tuple[str, str, str]:
+    def paths(self) -> tuple[str, str, str, str]:
         """The indexes' files and the log's."""
-        return self.offset_index.path, self.time_index.path, self.path
+        return self.offset_index.path, self.time_index.path, self.aborted.path, self.path
 
     def sync(self) -> None:
         """Make the batches durable, and the index entries that a recovery point makes trusted.
@@ -198,6 +202,7 @@ class Segment:
             if not self.offset_index.is_durable or not self.time_index.is_durable:
                 self.offset_index.save(self._disk, sync=True, up_to=offsets)
                 self.time_index.save(self._disk, sync=True, up_to=times)
+            self.aborted.save(self._disk, sync=True)
         except BaseException:  # MemoryError too: nobody knows how far it came
             self.is_dirty = True
             raise
@@ -208,6 +213,7 @@ class Segment:
         for index in (self.offset_index, self.time_index):
             if not index.is_durable or not self._disk.exists(index.path):
                 index.save(self._disk, sync=True)
+        self.aborted.save(self._disk, sync=True)
 
     def truncate(self, offset: int) -> None:
         """Drop every batch that holds an offset at or after `offset`."""
@@ -217,6 +223,8 @@ class Segment:
         for index in (self.offset_index, self.time_index):
             index.truncate(offset)
             index.save(self._disk, sync=False)
+        self.aborted.truncate(offset)
+        self.aborted.save(self._disk, sync=False)
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
         self._first_timestamp = NO_TIMESTAMP
         self._unindexed_bytes = 0
@@ -226,15 +234,15 @@ class Segment:
         """Delete the files, the log first: an index without a log is swept away at a start."""
         self._file = None
         self._disk.remove(self.path)
-        for index in (self.offset_index, self.time_index):
-            if self._disk.exists(index.path):
-                self._disk.remove(index.path)
+        for path in self.paths[:-1]:
+            if self._disk.exists(path):
+                self._disk.remove(path)
 
     def quarantine(self, reason: str) -> list[Repair]:
         """Take the file out of the log and keep it under a name that nothing reads."""
         size = self._opened().size()
         self.release()
-        for path in self.paths[:2]:  # first: an index without its log means lost offsets
+        for path in self.paths[:-1]:  # first: an index without its log means lost offsets
             if self._disk.exists(path):
                 self._disk.remove(path)
         if not size:

@@ -71,6 +71,10 @@ def swap_in(disk: Disk, log: SwappableLog, base_offset: int, sources: Sequence[i
         # With an older snapshot and without the tombstones that the pass removed, a load would
         # restore what was deleted.
         delete_snapshots_before(disk, log.path, new.next_offset)
+        for segment in old:
+            for number in range(len(segment.aborted)):
+                new.aborted.append(segment.aborted[number])
+        new.aborted.save(disk, sync=True)
         new.pin()
         new.rename(SWAP_SUFFIX)
         disk.sync_dir(log.path)
@@ -84,7 +88,7 @@ def swap_in(disk: Disk, log: SwappableLog, base_offset: int, sources: Sequence[i
         disk.sync_dir(log.path)
         new.unpin()
         new.release()
-        return [path for segment in old for path in segment.paths]
+        return [path for segment in old for path in segment.paths if disk.exists(path)]
 
 
 def _sealed_run(log: SwappableLog, bases: Sequence[int]) -> list[Segment] | None:

@@ -1,21 +1,20 @@
 """Aborted transactions: which batches of a log the cleaner may drop, found from the log itself.
 
-Used by the log cleaner, and at the first start with a log that came from a Kafka (`aborted.py`).
+Used by the log cleaner, and where a log has no index of them (`aborted.py`).
 
 A transaction's records come before the marker that says how it ended. A reader in log order has to
 know the outcome beforehand, so `find_outcomes` walks the headers from the first transactional batch
 until every transaction has ended. `CleanedTransactions` is then asked batch by batch, in order. Of
 data it says whether it was aborted, and of a marker whether any batch of its transaction is left:
-if none is, the marker may be removed too, after its delete horizon. Kafka keeps the aborted
-transactions in `.txnindex` files; the log itself says the same.
+if none is, the marker may be removed too, after its delete horizon.
 Kafka's counterparts: CleanedTransactionMetadata, TransactionIndex.
 """
 
 from collections.abc import Iterable, Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
 from storage.batch.chunks import SegmentSource, Throttle, read_segment_chunks
+from storage.batch.control_batch import ABORT, COMMIT, control_type
 from storage.batch.record_batch import (
     BATCH_HEADER,
     HEADER_BYTES,
@@ -23,12 +22,7 @@ from storage.batch.record_batch import (
     BatchHeader,
     read_header,
 )
-from storage.batch.record_spans import records_of, spans_in
 from storage.disk import Disk
-
-ABORT: Final = 0
-COMMIT: Final = 1
-_MARKER: Final = Struct(">hh")  # version, type
 
 
 class TransactionsFound(Exception):
@@ -39,6 +33,7 @@ class Aborted(NamedTuple):
     first_offset: int
     producer_id: int
     last_offset: int  # its marker's
+    last_stable_offset: int  # once it had ended
 
 
 class TransactionOutcomes(NamedTuple):
@@ -53,17 +48,6 @@ class TransactionOutcomes(NamedTuple):
 
 
 NO_OUTCOMES: Final = TransactionOutcomes((), (), -1)
-
-
-def marker_type(batch: bytes, header: BatchHeader) -> int | None:
-    """ABORT, COMMIT, the number of another control record; None of a batch left empty."""
-    if not header.records_count:
-        return None
-    key = spans_in(records_of(batch, header), header.records_count)[0].key
-    if key is None or len(key) < _MARKER.size:
-        return -1
-    kind: int = _MARKER.unpack_from(key)[1]
-    return kind
 
 
 def find_outcomes(
@@ -93,10 +77,12 @@ def find_outcomes(
         return at
 
     def _end(header: BatchHeader, batch: bytes) -> None:
-        if marker_type(batch, header) in (ABORT, COMMIT):
+        kind = control_type(batch, header)
+        if kind in (ABORT, COMMIT):
             first = begun.pop(header.producer_id, None)
-            if first is not None and marker_type(batch, header) == ABORT:
-                aborted.append(Aborted(first, header.producer_id, header.last_offset))
+            if first is not None and kind == ABORT:
+                stable = next(iter(begun.values()), header.next_offset)
+                aborted.append(Aborted(first, header.producer_id, header.last_offset, stable))
 
     for source in sources:
         if source.next_base > start:
@@ -119,7 +105,7 @@ class CleanedTransactions:
     def may_discard(self, header: BatchHeader, batch: bytes) -> bool:
         """Of data: was it aborted? Of a marker: is nothing left of its transaction?"""
         while self._next < len(self._aborted):
-            first_offset, producer_id, _ = self._aborted[self._next]
+            first_offset, producer_id, *_ = self._aborted[self._next]
             if first_offset > header.last_offset:
                 break
             self._now_aborted.add(producer_id)
@@ -132,7 +118,7 @@ class CleanedTransactions:
         return header.producer_id in self._now_aborted
 
     def _end(self, header: BatchHeader, batch: bytes) -> bool:
-        kind = marker_type(batch, header)
+        kind = control_type(batch, header)
         if kind is None:
             return True  # emptied by an earlier pass
         if kind not in (ABORT, COMMIT):

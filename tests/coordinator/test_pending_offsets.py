@@ -448,7 +448,7 @@ def test_aborted_transactions_are_known_to_readers(world: TransactionWorld) -> N
     world.mark(P2)  # at 4
     world.txn_commit("g", P2, 1)  # at 5
     world.mark(P2, 1, commits=False)  # at 6
-    first, second = AbortedTransaction(P1, 0, 3), AbortedTransaction(P2, 5, 6)
+    first, second = AbortedTransaction(P1, 0, 3, 2), AbortedTransaction(P2, 5, 6, 7)
     for _ in range(2):
         aborted = world.coordinator.transactions.aborted_between
         assert aborted(0, 0, 7) == [first, second]

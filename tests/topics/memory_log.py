@@ -7,7 +7,13 @@ to fail; `journaled` logs show nothing to readers until their high watermark is 
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from storage.api import AbortedTransaction, Corrupt, LogSettings, TopicPartition
+from storage.api import (
+    AbortedTransaction,
+    Corrupt,
+    LogSettings,
+    TopicPartition,
+    UnendedTransaction,
+)
 from storage.batch.record_batch import (
     BatchHeader,
     iter_batches,
@@ -35,7 +41,8 @@ class MemoryLog:
         self.leader_epoch = leader_epoch
         self.log_start_offset = 0
         self.stored: list[bytes] = []
-        self.aborted: Sequence[AbortedTransaction] = ()
+        self.aborted: list[AbortedTransaction] = []
+        self.left_open: Sequence[UnendedTransaction] = ()
         self.last_producer_id = -1
         self.flushes = 0
         self.closed = False
@@ -95,7 +102,25 @@ class MemoryLog:
         return self.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
-        return self.aborted if batches else ()
+        if not batches:
+            return ()
+        headers = [header for _, header in iter_batches(batches)]
+        return [
+            aborted
+            for aborted in self.aborted
+            if aborted.last_offset >= headers[0].base_offset
+            and aborted.first_offset < headers[-1].next_offset
+        ]
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        self.aborted.append(aborted)
+
+    def replace_aborted(self, from_offset: int, aborted: Sequence[AbortedTransaction]) -> None:
+        kept = [each for each in self.aborted if each.last_offset < from_offset]
+        self.aborted = [*kept, *aborted]
+
+    def sync_aborted(self) -> None:
+        pass
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         return (batch for batch, _ in self._from(from_offset))

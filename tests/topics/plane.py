@@ -347,13 +347,20 @@ class Plane:
         return response.responses[0].partitions[0]
 
     def park_fetch(
-        self, name: str, offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1
+        self,
+        name: str,
+        offset: int = 0,
+        *,
+        max_wait_ms: int = 500,
+        min_bytes: int = 1,
+        isolation_level: int = 0,
     ) -> ReplyToken:
         """A fetch that is willing to wait."""
         asked = FetchPartition(0, fetch_offset=offset, partition_max_bytes=MEBIBYTE)
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
+            isolation_level=isolation_level,
             topics=(FetchTopic(TopicName(name), partitions=(asked,)),),
         )
         return self.send(request, 12)

@@ -14,7 +14,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicName
 from topics.fetch_session import FetchContext, RequestedPartition
 from topics.fetch_session_cache import EVICTION_MS, FetchSessionCache, random_session_id
-from topics.handlers.fetch import LogReadResult
+from topics.log_read import LogReadResult
 
 
 def partitions(count: int, first: int = 0) -> list[RequestedPartition]:

@@ -15,8 +15,8 @@ from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
 from tests.storage.rig import NOW_MS, TOPIC_ID, batch, new_disk
 from tests.topics.plane import Plane
-from topics.handlers.fetch import _diverging
 from topics.leader_epochs import end_of_epoch, epoch_at
+from topics.log_read import _diverging
 
 PATH = "/data/orders-0"
 KEY = TopicPartition("orders", 0)

@@ -12,71 +12,49 @@ Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessag
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol.messages import Request
 from protocol.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
     FetchableTopicResponse,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
-from protocol.names import ErrorCode, ProducerId, TopicId, TopicName
+from protocol.names import ErrorCode, TopicId, TopicName
 from purgatory.purgatory import Purgatory
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from storage.api import Corrupt, TopicLog, TopicPartition
+from storage.api import TopicPartition
 from storage.batch.record_batch import iter_batches
 from topics.cluster import ClusterView
 from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
 from topics.fetch_session import FetchContext, FetchKey, RequestedPartition
 from topics.fetch_session_cache import FetchSessionCache
-from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
-from topics.partition import Partition
+from topics.leader_epochs import NO_EPOCH
+from topics.log_read import (
+    LogReadResult,
+    ReadablePartition,
+    failed_partition,
+    failed_read,
+    read_log_partition,
+    readable_partition,
+    refused_read,
+)
+from topics.partition import NOT_RESTORED, READ_COMMITTED, Partition
+from topics.producer_recovery import ProducerRecovery
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 
-READ_COMMITTED: Final = 1
 ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 _NO_OFFSET: Final = -1
 _FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_HINTS: Final = 16
 LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
-
-
-class ReadablePartition(NamedTuple):
-    """A partition to be read, as it was when the request was validated."""
-
-    requested: RequestedPartition
-    partition: Partition
-    log: TopicLog
-    written_bytes: int  # before the read: later bytes count as new
-
-
-class LogReadResult(NamedTuple):
-    """The result of reading one partition; `partition` is None if it is unknown."""
-
-    requested: RequestedPartition
-    data: PartitionData
-    partition: Partition | None = None
-    written_bytes: int = 0
-    fault: str | None = None  # of the disk
-    limit: int = 0  # of bytes, of this partition
-
-    @property
-    def size(self) -> int:
-        return len(self.data.records or b"")
-
-    @property
-    def ends_waiting(self) -> bool:
-        return self.data.error_code is not ErrorCode.NONE or self.data.diverging_epoch is not None
 
 
 class FetchHandler:
@@ -87,6 +65,7 @@ class FetchHandler:
         registry: TopicRegistry,
         cluster: ClusterView,
         settings: TopicSettings,
+        recovery: ProducerRecovery,
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
         hang_up: Callable[[ReplyToken], None],
@@ -97,6 +76,7 @@ class FetchHandler:
         self._registry = registry
         self._cluster = cluster
         self._fetch_max_bytes = settings.fetch_max_bytes
+        self._recovery = recovery
         self._reply = reply
         self._hang_up = hang_up
         self._answer_max_bytes = answer_max_bytes or (lambda: settings.fetch_max_bytes)
@@ -130,12 +110,20 @@ class FetchHandler:
         if isinstance(context, ErrorCode):
             self._reply(token, FetchResponse(error_code=context))
             return
-        self._start(context, token, now.mono_ms + max(request.max_wait_ms, 0))
+        self._start(context, token, now.mono_ms + max(request.max_wait_ms, 0), now)
 
-    def _start(self, context: FetchContext, token: ReplyToken, deadline_ms: int | None) -> None:
+    def _start(
+        self,
+        context: FetchContext,
+        token: ReplyToken,
+        deadline_ms: int | None,
+        now: Now | None = None,
+    ) -> None:
         """Read, here or in the reader thread. Without a deadline, answer with what there is."""
         request = context.request
         targets = self._targets(context)
+        if now is not None and self._must_restore(context, token, targets, deadline_ms, now):
+            return
         reads = self._read(request, targets, may_open=False)
         if reads is not None:
             self._answer_or_park(context, token, reads, deadline_ms)
@@ -159,6 +147,36 @@ class FetchHandler:
             self._answer_or_park(context, token, reads, deadline_ms)
 
         self._reader.submit(read_in_thread, done)
+
+    def _must_restore(
+        self,
+        context: FetchContext,
+        token: ReplyToken,
+        targets: Sequence[ReadablePartition | LogReadResult],
+        deadline_ms: int | None,
+        now: Now,
+    ) -> bool:
+        """Whether the request waits until the last stable offsets are known."""
+        unknown = [
+            target.partition
+            for target in targets
+            if isinstance(target, ReadablePartition)
+            and target.partition.first_unstable_offset == NOT_RESTORED
+        ]
+        if not unknown:
+            return False
+        if context.request.isolation_level != READ_COMMITTED:
+            self._recovery.begin(unknown, now)
+            return False
+        self._reading.add(token)
+
+        def restored() -> None:
+            if token in self._reading:  # the client has not left
+                self._reading.remove(token)
+                self._start(context, token, deadline_ms)
+
+        self._recovery.ensure(unknown, now, restored)
+        return True
 
     def _answer_or_park(
         self,
@@ -189,7 +207,8 @@ class FetchHandler:
             for read, size in zip(reads, readable, strict=True)
             if read.partition
         )
-        op = DelayedFetch(context, token, awaited, min_bytes, deadline_ms)
+        is_committed = request.isolation_level == READ_COMMITTED
+        op = DelayedFetch(context, token, awaited, min_bytes, deadline_ms, is_committed)
         command = self.purgatory.try_complete_else_watch(op)
         if command is not None:  # more was appended while it was read
             self._complete([command])
@@ -199,7 +218,7 @@ class FetchHandler:
         if read.partition is None or read.fault is None:
             return read
         if read.partition.deleted:
-            return _refused(read.requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return refused_read(read.requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._observe(PartitionFailed(read.partition.topic_partition, read.fault, offline=False))
         return read
 
@@ -239,16 +258,16 @@ class FetchHandler:
         unknown: list[ReadablePartition | LogReadResult] = []
         for requested in context.requested:
             if requested.name is None:
-                unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_ID))
+                unknown.append(refused_read(requested, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
             partition = self._registry.partition(requested.name, requested.asked.partition)
             if partition is None:
-                unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                unknown.append(refused_read(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
             if context.uses_topic_ids and not self._is_current(requested):
-                known.append(_failed(requested, partition, ErrorCode.INCONSISTENT_TOPIC_ID))
+                known.append(failed_read(requested, partition, ErrorCode.INCONSISTENT_TOPIC_ID))
                 continue
-            known.append(_target(context.request, requested, partition))
+            known.append(readable_partition(context.request, requested, partition))
         return known + unknown
 
     def _read(
@@ -266,7 +285,7 @@ class FetchHandler:
             if isinstance(target, LogReadResult):
                 reads.append(target)
                 continue
-            read = _read_partition(
+            read = read_log_partition(
                 request, target, max(room, 0), at_least_one=at_least_one, may_open=may_open
             )
             if read is None:
@@ -361,7 +380,7 @@ def _error_for_all(request: FetchRequest, error_code: ErrorCode) -> FetchRespons
             FetchableTopicResponse(
                 topic.topic,
                 topic.topic_id,
-                [_error(asked.partition, error_code, ()) for asked in topic.partitions],
+                [failed_partition(asked.partition, error_code, ()) for asked in topic.partitions],
             )
             for topic in request.topics
         ],
@@ -376,60 +395,15 @@ def _forgotten(request: FetchRequest, *, by_id: bool) -> list[FetchKey]:
     ]
 
 
-def _target(
-    request: FetchRequest, requested: RequestedPartition, partition: Partition
-) -> ReadablePartition | LogReadResult:
-    """The partition to be read, or its error."""
-    log = partition.usable_log()
-    if isinstance(log, ErrorCode):
-        return _failed(requested, partition, log)
-    partition.update_written_bytes()
-    # Every negative epoch is no epoch in a Fetch; in the other requests only -1 is.
-    error_code = epoch_error(log, max(requested.asked.current_leader_epoch, NO_EPOCH))
-    if error_code is None and _is_follower(request):
-        error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if error_code is not None:
-        return _failed(requested, partition, error_code)
-    return ReadablePartition(requested, partition, log, partition.written_bytes)
-
-
-def _read_partition(
-    request: FetchRequest,
-    target: ReadablePartition,
-    room: int,
-    *,
-    at_least_one: bool,
-    may_open: bool,
-) -> LogReadResult | None:
-    """In any thread; None if a file must be opened and may not."""
-    requested, partition, log, written_bytes = target
-    asked = requested.asked
-    if not may_open and 0 <= asked.last_fetched_epoch != log.leader_epoch:
-        return None  # the end of an earlier epoch is read from the log
-    max_bytes = min(max(asked.partition_max_bytes, 0), room)
-    try:
-        diverging = _diverging(log, asked)
-        records: bytes | None = b""
-        if diverging is None:
-            read = log.read if may_open else log.read_open
-            records = read(
-                asked.fetch_offset, max_bytes, up_to=log.high_watermark, at_least_one=at_least_one
-            )
-    except IndexError:
-        return _failed(requested, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except (Corrupt, OSError) as fault:
-        reason = f"{type(fault).__name__}: {fault}"
-        return _failed(requested, partition, ErrorCode.KAFKA_STORAGE_ERROR, reason)
-    if records is None:
-        return None
-    data = _found(request, requested, log, records, diverging)
-    return LogReadResult(requested, data, partition, written_bytes, limit=max_bytes)
-
-
 def _awaited(read: LogReadResult, partition: Partition, size: int) -> FetchPartitionStatus:
     asked = read.requested.asked
     return FetchPartitionStatus(
-        partition, size, read.written_bytes, asked.partition_max_bytes, asked.fetch_offset
+        partition,
+        size,
+        read.written_bytes,
+        asked.partition_max_bytes,
+        asked.fetch_offset,
+        read.data.last_stable_offset,
     )
 
 
@@ -452,76 +426,3 @@ def _readable_bytes(request: FetchRequest, read: LogReadResult, min_bytes: int) 
 
 def _bytes_of(reads: Sequence[LogReadResult] | None) -> int:
     return sum(read.size for read in reads or ())
-
-
-def _is_follower(request: FetchRequest) -> bool:
-    replica_id = request.replica_id
-    if request.replica_state is not None:
-        replica_id = request.replica_state.replica_id
-    return replica_id >= 0
-
-
-def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
-    """The end of the consumer's last epoch, if it read beyond that. IndexError if unknown."""
-    if asked.last_fetched_epoch < 0:
-        return None
-    epoch, end_offset = end_of_epoch(log, asked.last_fetched_epoch)
-    if epoch == NO_EPOCH or asked.fetch_offset < log.log_start_offset:
-        raise IndexError(asked.fetch_offset)
-    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
-        return EpochEndOffset(epoch, end_offset)
-    return None
-
-
-def _found(
-    request: FetchRequest,
-    requested: RequestedPartition,
-    log: TopicLog,
-    records: bytes,
-    diverging: EpochEndOffset | None,
-) -> PartitionData:
-    high_watermark = log.high_watermark
-    return PartitionData(
-        partition_index=requested.asked.partition,
-        high_watermark=high_watermark,
-        last_stable_offset=high_watermark,  # no transaction is open: there is no coordinator
-        log_start_offset=log.log_start_offset,
-        diverging_epoch=diverging,
-        aborted_transactions=(
-            _aborted(log, records) if request.isolation_level == READ_COMMITTED else None
-        ),
-        records=records,
-    )
-
-
-def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
-    """What a log that came from a Kafka has of them."""
-    return [
-        AbortedTransaction(ProducerId(producer_id), first_offset)
-        for producer_id, first_offset, _ in log.aborted_among(records)
-    ]
-
-
-def _refused(requested: RequestedPartition, error_code: ErrorCode) -> LogReadResult:
-    return LogReadResult(requested, _error(requested.asked.partition, error_code, ()))
-
-
-def _failed(
-    requested: RequestedPartition,
-    partition: Partition,
-    error_code: ErrorCode,
-    fault: str | None = None,
-) -> LogReadResult:
-    return LogReadResult(
-        requested, _error(requested.asked.partition, error_code, None), partition, fault=fault
-    )
-
-
-def _error(index: int, error_code: ErrorCode, aborted: tuple[()] | None) -> PartitionData:
-    return PartitionData(
-        partition_index=index,
-        error_code=error_code,
-        high_watermark=_NO_OFFSET,
-        aborted_transactions=aborted,
-        records=b"",
-    )

@@ -1,12 +1,13 @@
 """ListOffsets: the offset of a timestamp, the first offset, or the next one.
 
 Negative timestamps are special queries, each since its version. For a consumer, records at or after
-the high watermark do not exist yet. Queries that need a log to be read are answered in the reader
+the high watermark do not exist yet; for a read_committed one, those at or after the last stable
+offset. Queries that need a log to be read are answered in the reader
 thread. Kafka's counterpart: `ReplicaManager.fetchOffset`.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from protocol.messages.list_offsets import (
@@ -20,6 +21,7 @@ from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, TopicLog
 from topics.handlers.fetch import ISOLATION_LEVELS
 from topics.leader_epochs import epoch_at, epoch_error, retry_while_start_moves
+from topics.partition import NO_STABLE_OFFSET, READ_COMMITTED, Partition
 from topics.registry import TopicRegistry
 
 LATEST: Final = -1
@@ -49,6 +51,20 @@ def reads_nothing(request: ListOffsetsRequest) -> bool:
         for topic in request.topics
         for partition in topic.partitions
     )
+
+
+def committed_partitions(
+    request: ListOffsetsRequest, registry: TopicRegistry
+) -> Sequence[Partition]:
+    """Those whose last stable offset is asked for."""
+    if request.isolation_level != READ_COMMITTED:
+        return ()
+    found = [
+        registry.partition(topic.name, asked.partition_index)
+        for topic in request.topics
+        for asked in topic.partitions
+    ]
+    return [partition for partition in dict.fromkeys(found) if partition is not None]
 
 
 def answer_list_offsets(
@@ -99,6 +115,10 @@ def _answer(
         return _refused(index, error_code)
     # Only a consumer is limited to the high watermark; debugging clients see the log's end.
     end = log.high_watermark if request.replica_id == _CONSUMER else log.log_end_offset
+    if request.replica_id == _CONSUMER and request.isolation_level == READ_COMMITTED:
+        end = partition.last_stable_offset(end)
+        if end == NO_STABLE_OFFSET:
+            return _refused(index, partition.read_error())
     try:
         found = retry_while_start_moves(log, lambda: _find(log, timestamp, end))
     except (Corrupt, OSError, IndexError):

@@ -10,8 +10,7 @@ acks=all is the same as acks=1, unless `min.insync.replicas` asks for more repli
 The requests that follow a Produce on its connection wait for its answer (`broker/net/dispatch.py`),
 so its batches stay in order.
 
-Transactions are not served yet. A transactional batch is answered as by a broker that does not know
-its transactional id, which ends the producer's transaction for good.
+Transactional batches are verified first (`topics/transaction_verification.py`).
 Kafka's counterpart: `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`.
 """
 
@@ -29,7 +28,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.names import ErrorCode
+from protocol.names import ErrorCode, TransactionalId
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -38,8 +37,14 @@ from topics.append import AppendFailed, AppendJob, AppendOutcome, AppendResult, 
 from topics.batch_check import RejectedBatch, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
 from topics.maintenance import TopicMaintenance
+from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
+from topics.transaction_verification import (
+    SEVERAL_PRODUCERS,
+    TRANSACTION_UNNAMED,
+    TransactionVerification,
+)
 
 _NO_OFFSET: Final = -1
 _FIRST_VERSION_WITH_IDS: Final = 13
@@ -68,14 +73,6 @@ _TOO_FEW_REPLICAS = RejectedBatch(
     "min.insync.replicas is more than the one replica there is",
     has_log_start=False,
 )
-_TRANSACTION_UNKNOWN = RejectedBatch(
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactions are not served", has_log_start=False
-)
-_TRANSACTION_UNNAMED = RejectedBatch(
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    "a transactional batch without a transactional id",
-    has_log_start=False,
-)
 
 
 class PartitionAppend(Struct):
@@ -93,6 +90,7 @@ class PendingProduce(Struct):
     token: ReplyToken
     now: Now
     topics: list[tuple[TopicProduceData, list[PartitionAppend]]] = field(default_factory=list)
+    has_transactions: bool = False
 
     @property
     def jobs(self) -> list[PartitionAppend]:
@@ -107,6 +105,8 @@ class ProduceHandler:
         registry: TopicRegistry,
         snapshots: ProducerSnapshots,
         maintenance: TopicMaintenance,
+        recovery: ProducerRecovery,
+        verification: TransactionVerification,
         *,
         appender: IoExecutor,
         checker: IoExecutor,
@@ -117,6 +117,8 @@ class ProduceHandler:
     ) -> None:
         self._registry = registry
         self._appending = LogAppender(snapshots)
+        self._recovery = recovery
+        self._verification = verification
         self._appender = appender
         self._checker = checker
         self._maintenance = maintenance
@@ -146,6 +148,12 @@ class ProduceHandler:
                         self._partition_append(topic, topic_partition, partition_data, pending)
                     )
             pending.topics.append((data, parts))
+        if pending.has_transactions:
+            self._verify(pending)
+        else:
+            self._append_checked(pending)
+
+    def _append_checked(self, pending: PendingProduce) -> None:
         jobs = [part.job for part in pending.jobs if part.job is not None]
         if not jobs:
             self._answer(pending)
@@ -153,6 +161,40 @@ class ProduceHandler:
             self._checker.submit(lambda: self._prepare(jobs), lambda _: self._append(pending, jobs))
         else:
             self._append(pending, jobs)
+
+    # Transactions
+
+    def _verify(self, pending: PendingProduce) -> None:
+        """Ask the transaction coordinator, then append what may be appended."""
+        name = pending.request.transactional_id
+        transactional_id = None if name is None else TransactionalId(name)
+        parts = [part for part in pending.jobs if part.job and part.job.header.is_transactional]
+        producers = {_producer(part.job) for part in parts if part.job}
+        if transactional_id is None or len(producers) > 1:
+            refusal = TRANSACTION_UNNAMED if transactional_id is None else SEVERAL_PRODUCERS
+            for part in [part for _, parts in pending.topics for part in parts]:
+                part.outcome, part.job = refusal, None
+            self._answer(pending)
+            return
+        token, now = pending.token, pending.now
+
+        def restored() -> None:
+            known = [part for part in parts if part.job and part.job.partition.producers]
+            for part in parts:
+                if part.job is not None and part not in known:
+                    part.outcome, part.job = _not_restored(part.job), None
+            jobs = [part.job for part in known if part.job is not None]
+
+            def verified(refused: dict[int, RejectedBatch]) -> None:
+                for number, refusal in refused.items():
+                    known[number].outcome, known[number].job = refusal, None
+                self._append_checked(pending)
+
+            self._verification.verify(transactional_id, jobs, token.api_version, now, verified)
+
+        self._recovery.ensure(
+            [part.job.partition for part in parts if part.job is not None], now, restored
+        )
 
     def _partition_append(
         self,
@@ -170,11 +212,7 @@ class ProduceHandler:
             return PartitionAppend(topic_partition, header)
         if pending.request.acks not in (-1, 0, 1):
             return PartitionAppend(topic_partition, _BAD_ACKS)
-        if header.is_transactional:
-            known = pending.request.transactional_id is not None
-            return PartitionAppend(
-                topic_partition, _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED
-            )
+        pending.has_transactions |= header.is_transactional
         if topic.is_internal:
             return PartitionAppend(topic_partition, _INTERNAL)
         log = partition.usable_log()
@@ -285,3 +323,12 @@ class ProduceHandler:
             record_errors=refusal.record_errors,
             error_message=refusal.message,
         )
+
+
+def _producer(job: AppendJob) -> tuple[int, int]:
+    return job.header.producer_id, job.header.producer_epoch
+
+
+def _not_restored(job: AppendJob) -> RejectedBatch:
+    error_code = job.partition.read_error()
+    return RejectedBatch(error_code, "the producers are not known", has_log_start=False)

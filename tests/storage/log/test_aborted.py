@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import AbortedTransaction, LogSettings, TopicPartition
+from storage.api import AbortedTransaction, EndMarker, LogSettings, TopicPartition
+from storage.batch.control_batch import encode_marker
 from storage.batch.record_batch import read_header, read_records
 from storage.disk import read_file
 from storage.journal.journaled_log import JournaledLog
 from storage.journal.journaled_view import JournaledView
-from storage.log.aborted import ABORTED_FILE, AbortedTransactions
+from storage.log.aborted import ABORTED_FILE
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
@@ -57,6 +58,16 @@ def producer_snapshot(*producer_ids: int) -> bytes:
     return struct.pack(">hI", 1, google_crc32c.value(covered)) + covered
 
 
+def ended(log: PartitionLog) -> PartitionLog:
+    """The transactions that a Kafka left open are aborted, as the data plane does."""
+    for producer_id, first_offset in log.left_open:
+        end = EndMarker(producer_id, 0, is_commit=False, coordinator_epoch=0)
+        marker = encode_marker(end, 0, 1)
+        offset = log.append(marker, NOW_MS)
+        log.add_aborted(AbortedTransaction(producer_id, first_offset, offset, offset + 1))
+    return log
+
+
 def opened(disk: SimulatedDisk) -> PartitionLog:
     store = LogStore(disk, DATA)
     store.open()
@@ -91,16 +102,16 @@ def committed(batches: Iterable[bytes], aborted: Iterable[AbortedTransaction]) -
 
 
 def test_every_fetch_returns_the_aborted_transactions_that_kafka_returns() -> None:
-    log = opened(moved())
-    assert log.log_end_offset == 26  # there, one more: the marker of the one that was open
-    assert [aborted_at(log, offset) for offset in range(26)] == [
-        fetch["aborted"] for fetch in READ["fetch"][:26]
+    log = ended(opened(moved()))
+    assert log.log_end_offset == 27
+    assert [aborted_at(log, offset) for offset in range(27)] == [
+        fetch["aborted"] for fetch in READ["fetch"][:27]
     ]
-    assert aborted_at(log, 26) == []
+    assert aborted_at(log, 27) == []
 
 
 def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
-    log = opened(moved())
+    log = ended(opened(moved()))
     stored = list(log.batches(0))
     assert committed(stored, log.aborted_among(b"".join(stored))) == READ["read_committed"]
     assert "open 0" not in READ["read_committed"]  # its producer never came back
@@ -114,45 +125,63 @@ def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
 def test_they_are_found_out_once() -> None:
     disk = moved()
     log = opened(disk)
-    assert log.aborted.is_newly_read
-    assert (len(log.aborted), log.aborted.found_open, log.last_producer_id) == (4, 1, 2)
+    assert log.moved.is_newly_read
+    assert (log.moved.aborted, log.left_open, log.last_producer_id) == (3, [(2, 23)], 2)
     first = aborted_at(log, 16)
-    # What a segment says by now is not asked any more.
     log.append(batch("ours"), NOW_MS)
     disk = disk.after_kill()
     again = opened(disk)
-    assert not again.aborted.is_newly_read
-    assert (again.aborted.found_open, again.last_producer_id) == (1, 2)
+    assert not again.moved.is_newly_read
+    assert (again.left_open, again.last_producer_id) == ([(2, 23)], 2)
     assert again.log_end_offset == 27
     assert aborted_at(again, 16) == first
-    # A new transaction of one of those producers cannot begin here: its number is all there is.
-    assert aborted_at(again, 26) == [[2, 23]]
+
+
+def test_with_the_state_of_its_coordinator_a_transaction_stays_open() -> None:
+    disk = moved()
+    disk.make_dir(f"{DATA}/__transaction_state-3")
+    disk.open(f"{DATA}/__transaction_state-3/{9:020d}.snapshot", create=True)
+    assert opened(disk).left_open == []
+    assert opened(disk.after_kill()).left_open == []
+
+
+def test_a_transaction_state_of_ours_did_not_come_with_it() -> None:
+    disk = moved()
+    disk.make_dir(f"{DATA}/__transaction_state-3")
+    disk.open(f"{DATA}/__transaction_state-3/{0:020d}.log", create=True)
+    assert opened(disk).left_open == [(2, 23)]
 
 
 def test_kafkas_index_is_not_needed() -> None:
     for missing in INDEXES:
-        log = opened(moved(missing))
+        log = ended(opened(moved(missing)))
         assert [aborted_at(log, offset) for offset in range(26)] == [
             fetch["aborted"] for fetch in READ["fetch"][:26]
         ]
+
+
+def test_the_index_is_the_one_that_kafka_has_written() -> None:
+    disk = moved(".txnindex")
+    opened(disk)
+    for path in sorted(GOLDEN.glob("*.txnindex")):
+        assert read_file(disk, f"{FOLDER}/{path.name}") == path.read_bytes()
 
 
 def test_a_log_that_a_kafka_has_had_again_is_read_again() -> None:
     disk = moved()
     opened(disk)
     disk = disk.after_kill()
-    put(disk, f"{26:020d}.txnindex", b"")
-    assert opened(disk).aborted.is_newly_read
+    put(disk, f"{27:020d}.snapshot", producer_snapshot(7))
+    assert opened(disk).moved.is_newly_read
     # And what went meanwhile, with a segment, is no reason to.
     disk = disk.after_kill()
     disk.remove(f"{FOLDER}/{13:020d}.snapshot")
-    assert not opened(disk).aborted.is_newly_read
+    assert not opened(disk).moved.is_newly_read
 
 
 def test_a_log_of_ours_is_never_read_through() -> None:
     log = opened(moved(*INDEXES))
-    assert len(log.aborted) == 0
-    assert log.last_producer_id == -1
+    assert (log.left_open, log.last_producer_id) == ((), -1)
     assert ABORTED_FILE not in log._disk.listdir(FOLDER)
 
 
@@ -160,10 +189,10 @@ def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
     disk = moved()
     disk.fail_write(ABORTED_FILE)
     log = opened(disk)
-    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"]
+    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"][:-1]  # one is open
     disk = disk.after_kill()
-    assert opened(disk).aborted.is_newly_read  # as the last start could not write it down
-    assert not opened(disk.after_kill()).aborted.is_newly_read
+    assert opened(disk).moved.is_newly_read  # as the last start could not write it down
+    assert not opened(disk.after_kill()).moved.is_newly_read
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"found_beside": []', b'{"version": 1}'])
@@ -171,9 +200,9 @@ def test_a_damaged_file_is_rebuilt_from_the_log(content: bytes) -> None:
     disk = moved()
     put(disk, ABORTED_FILE, content)
     log = opened(disk)
-    assert log.aborted.is_newly_read
-    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"]
-    assert not opened(disk.after_kill()).aborted.is_newly_read
+    assert log.moved.is_newly_read
+    assert aborted_at(log, 16) == READ["fetch"][16]["aborted"][:-1]  # one is open
+    assert not opened(disk.after_kill()).moved.is_newly_read
 
 
 def test_producers_whose_records_are_gone_are_in_the_snapshots() -> None:
@@ -192,13 +221,15 @@ def test_a_torn_snapshot_is_ignored(kept: int) -> None:
     assert opened(disk).last_producer_id == 2
 
 
-def test_a_file_of_version_1_is_rebuilt() -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_version_is_rebuilt(version: int) -> None:
     disk = moved()
     put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711))
     opened(disk)
     content = json.loads(read_file(disk, f"{FOLDER}/{ABORTED_FILE}"))
     disk.remove(f"{FOLDER}/{ABORTED_FILE}")
-    put(disk, ABORTED_FILE, json.dumps({**content, "version": 1, "last_producer_id": 2}).encode())
+    changed = json.dumps({**content, "version": version, "last_producer_id": 2}).encode()
+    put(disk, ABORTED_FILE, changed)
     assert opened(disk.after_kill()).last_producer_id == 4_711
 
 
@@ -242,24 +273,77 @@ def test_a_transaction_that_spans_others_is_returned_wherever_it_overlaps() -> N
         for batch in log.batches(0)
     }
     assert by_batch == {
-        0: [1], 1: [2, 1], 2: [2, 1], 3: [1], 4: [1], 5: [1], 6: [1, 4], 7: [1, 4], 8: [4],
+        0: [1], 1: [2, 1], 2: [2, 1], 3: [1], 4: [1], 5: [1], 6: [1], 7: [1], 8: [],
     }  # fmt: skip
+    assert log.left_open == [(4, 6)]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=20),
-    st.integers(0, 60),
-    st.integers(1, 10),
+STEPS = st.lists(
+    st.tuples(st.integers(1, 4), st.sampled_from(["write", "abort", "commit", "roll"])), max_size=25
 )
+
+
+@given(STEPS, st.booleans())
 def test_the_transactions_that_overlap_are_returned(
-    spans: list[tuple[int, int]], start: int, records: int
+    steps: list[tuple[int, str]], reopens: bool
 ) -> None:
-    """Whatever ends first, and however they are nested."""
-    every = [AbortedTransaction(7, first, first + length) for first, length in spans]
-    some = batch(*map(str, range(records)), base_offset=start)
-    overlapping = [
-        transaction
-        for transaction in every
-        if transaction.first_offset < start + records and transaction.last_offset >= start
-    ]
-    assert sorted(AbortedTransactions(every).among(some)) == sorted(overlapping)
+    """However they are nested, and in whichever segments they end."""
+    partition = Partition(settings=LogSettings(index_interval_bytes=256))
+    begun: dict[int, int] = {}
+    aborted: list[tuple[int, int, int]] = []
+    for producer, step in steps:
+        if step == "write":
+            begun.setdefault(producer, partition.in_transaction(producer, a=1))
+        elif step == "roll":
+            partition.roll()
+        else:
+            offset = partition.mark(producer, ABORT if step == "abort" else COMMIT)
+            first = begun.pop(producer, None)
+            if first is not None and step == "abort":
+                aborted.append((producer, first, offset))
+                stable = min(begun.values(), default=offset + 1)
+                partition.log.add_aborted(AbortedTransaction(producer, first, offset, stable))
+    if reopens:
+        partition.log.sync_aborted()
+        partition = partition.reopened()
+    log = partition.log
+    batches = list(log.batches(0))
+    for start in range(len(batches)):
+        for end in range(start + 1, len(batches) + 1):
+            assert [each[:3] for each in log.aborted_among(b"".join(batches[start:end]))] == [
+                each for each in aborted if each[1] < end and each[2] >= start
+            ]
+
+
+def test_a_damaged_index_is_made_again_from_the_log() -> None:
+    disk = moved()
+    ended(opened(disk)).flush()
+    disk = disk.after_kill()
+    name = f"{FOLDER}/{16:020d}.txnindex"
+    whole = read_file(disk, name)
+    for damaged in (whole[:-1], whole[:40], b"\xff" * 34):
+        file = disk.open(name)
+        file.truncate(0)
+        file.pwrite(damaged, 0)
+        log = opened(disk)
+        assert [aborted_at(log, offset) for offset in range(26)] == [
+            fetch["aborted"] for fetch in READ["fetch"][:26]
+        ], damaged
+        assert read_file(disk, name) == whole
+        disk = disk.after_kill()
+
+
+def test_an_index_of_which_a_crash_took_entries_is_replaced() -> None:
+    """What follows the offset of the producer states is read again, and says it."""
+    disk = moved()
+    log = ended(opened(disk))
+    every = log.aborted_among(b"".join(log.batches(0)))
+    for from_offset in (0, 10, 26):
+        log.replace_aborted(from_offset, [])
+        assert [each for each in every if each.last_offset < from_offset] == list(
+            log.aborted_among(b"".join(log.batches(0)))
+        )
+        log.replace_aborted(0, every)
+        log.sync_aborted()
+        log = opened(disk.after_kill())
+        assert log.aborted_among(b"".join(log.batches(0))) == list(every)

@@ -151,7 +151,7 @@ def test_a_repair_keeps_the_snapshot_that_still_knows_the_groups() -> None:
 def cleaned_copy(disk: SimulatedDisk, log: PartitionLog) -> int:
     """What a pass over the first segment would have written; its base offset."""
     segment = log.segments[0]
-    for path in segment.paths:
+    for path in filter(disk.exists, segment.paths):
         source = disk.open(path)
         copy = disk.open(f"{path}.cleaned", create=True)
         copy.pwrite(source.pread(source.size(), 0), 0)

@@ -15,7 +15,7 @@ from protocol.messages.fetch import (
     ReplicaState,
 )
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
-from storage.api import AbortedTransaction, Corrupt, TopicPartition
+from storage.api import Corrupt, TopicPartition
 from tests.topics.batches import offsets_of, values_of
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import MEBIBYTE, Plane
@@ -105,22 +105,6 @@ def test_without_transactions_none_was_aborted(plane: Plane) -> None:
     plane.given("a")
     assert plane.fetch("a", isolation_level=0).aborted_transactions is None
     assert plane.fetch("a", isolation_level=1).aborted_transactions == ()
-
-
-def test_a_read_committed_fetch_gets_the_aborted_transactions(plane: Plane) -> None:
-    plane.given("a")
-    plane.given_records("a", 1)
-    plane.log("a").aborted = [AbortedTransaction(7, 0, 1), AbortedTransaction(8, 0, 2)]
-    assert plane.fetch("a", isolation_level=0).aborted_transactions is None
-    for version in range(4, 13):
-        data = plane.fetch("a", isolation_level=1, version=version)
-        aborted = [
-            (transaction.producer_id, transaction.first_offset)
-            for transaction in data.aborted_transactions or ()
-        ]
-        assert aborted == [(7, 0), (8, 0)]
-        assert data.last_stable_offset == data.high_watermark == 1
-    assert plane.fetch("a", 1, isolation_level=1).aborted_transactions == ()
 
 
 # Limits
