@@ -344,6 +344,18 @@ class OffsetsMovedEntry(Struct, frozen=True):
     member_id: str = ""  # what the request said; often empty
     commits: int | None = None  # of one client, steadily forward, that this stands for; None: one
     since_ms: int | None = None  # when the first of these was made; `at_ms` is the last
+    producer_id: int | None = None  # whose transaction was committed; None: no transaction
+
+
+class PendingOffsetsEndedEntry(Struct, frozen=True):
+    """A producer's transaction was aborted: the offsets that it had committed do not count."""
+
+    group_id: str
+    at_ms: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+    changes: tuple[OffsetChange, ...] = ()  # `new` is what each would have become
+    client: RequestClient | None = None  # None: not known any more
 
 
 class VerdictBegunEntry(Struct, frozen=True):
@@ -387,6 +399,7 @@ HistoryEntry = (
     | RebalanceEndedEntry
     | TopicsChangedEntry
     | OffsetsMovedEntry
+    | PendingOffsetsEndedEntry
     | VerdictBegunEntry
     | VerdictEndedEntry
     | ConsumerEntry
@@ -412,6 +425,7 @@ ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
     "rebalance_ended": RebalanceEndedEntry,
     "topics_changed": TopicsChangedEntry,
     "offsets_moved": OffsetsMovedEntry,
+    "transaction_aborted": PendingOffsetsEndedEntry,
     "verdict_began": VerdictBegunEntry,
     "verdict_ended": VerdictEndedEntry,
     "group_converted": GroupConvertedEntry,

@@ -43,6 +43,7 @@ from history.entries import (
     MembersRemovedEntry,
     NoMemberRejoinedEntry,
     OffsetsMovedEntry,
+    PendingOffsetsEndedEntry,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
@@ -148,6 +149,7 @@ class GroupStory:
                 | AssignmentRefusedEntry()
                 | TopicsChangedEntry()
                 | OffsetsMovedEntry()
+                | PendingOffsetsEndedEntry()
                 | VerdictBegunEntry()
                 | VerdictEndedEntry()
             ):

@@ -12,16 +12,19 @@ from msgspec.structs import replace
 
 from coordinator.events import GroupDeleted
 from coordinator.offsets.events import (
+    NO_PRODUCER,
     DeletionCause,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsOfTopics,
+    PendingOffsetsEnded,
 )
 from history.causes import OffsetsBy
 from history.entries import (
     GroupDeletedEntry,
     HistoryEntry,
     OffsetsMovedEntry,
+    PendingOffsetsEndedEntry,
 )
 from history.entry_values import (
     OffsetChange,
@@ -62,6 +65,24 @@ def offset_entries(
             assert_never(event)
 
 
+def aborted_entries(
+    event: PendingOffsetsEnded, at_ms: int, most: int
+) -> Iterator[PendingOffsetsEndedEntry]:
+    """The entries of an aborted transaction, at most `most` partitions in each."""
+    if event.is_commit:
+        return  # what became visible has an event of its own
+    dropped = [
+        OffsetChange(topic, partition, None, commit.committed_offset)
+        for topic, partitions in event.offsets
+        for partition, commit in partitions.items()
+    ]
+    client = RequestClient(event.client_id, event.client_host) if event.client_host else None
+    for chunk in chunks(dropped, most):
+        yield PendingOffsetsEndedEntry(
+            event.group_id, at_ms, event.producer_id, event.producer_epoch, chunk, client
+        )
+
+
 def _commit_entries(
     event: OffsetsCommitted, at_ms: int, steady: SteadyCommits
 ) -> Iterator[OffsetsMovedEntry]:
@@ -81,7 +102,13 @@ def _commit_entries(
     else:
         yield from steady.end(event.group_id)
     yield OffsetsMovedEntry(
-        event.group_id, at_ms, OffsetsBy.COMMIT, changes, client, event.member_id
+        event.group_id,
+        at_ms,
+        OffsetsBy.COMMIT,
+        changes,
+        client,
+        event.member_id,
+        producer_id=None if event.producer_id == NO_PRODUCER else event.producer_id,
     )
     steady.begin(committer, at_ms)
 

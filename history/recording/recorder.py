@@ -96,7 +96,7 @@ from history.recording.member_changes import (
     ReplacedProcess,
     exceeded_poll_interval_ms,
 )
-from history.recording.offset_changes import offset_entries
+from history.recording.offset_changes import aborted_entries, offset_entries
 from history.recording.rebalance_tracker import (
     RebalanceTracker,
     RecordLimits,
@@ -274,6 +274,8 @@ class HistoryRecorder:
                 self.consumers.state.reconciliations.forget(event.group_id)
                 self._topics.forget(event.group_id)
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
+            case PendingOffsetsEnded():
+                return aborted_entries(event, now.wall_ms, self.limits.offsets)
             case PendingMemberRemoved():
                 self._pending_member_removed(event, now)
                 return ()
@@ -297,7 +299,6 @@ class HistoryRecorder:
                 | ChangedTopicsForgotten()
                 | OffsetsPending()
                 | PendingOffsetsDeleted()
-                | PendingOffsetsEnded()
             ):
                 return ()  # not recorded
             case _:

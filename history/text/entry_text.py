@@ -37,6 +37,7 @@ from history.entries import (
     MembersRemovedEntry,
     NoMemberRejoinedEntry,
     OffsetsMovedEntry,
+    PendingOffsetsEndedEntry,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
@@ -118,6 +119,8 @@ def format_entry(entry: HistoryEntry) -> str:
             return _topics(entry)
         case OffsetsMovedEntry():
             return _offsets(entry)
+        case PendingOffsetsEndedEntry():
+            return _aborted(entry)
         case VerdictBegunEntry():
             return _verdict(entry)
         case VerdictEndedEntry():
@@ -335,6 +338,12 @@ def _offsets(event: OffsetsMovedEntry) -> str:
     last = f" and {_count(more, 'partition')} more (--offsets)" if more > 0 else ""
     times = f" ({event.commits} times)" if event.commits else ""
     return f"{event.by}{_by(event.client)}{times}: {shown}{last}"
+
+
+def _aborted(event: PendingOffsetsEndedEntry) -> str:
+    count = _count(len(event.changes), "offset")
+    dropped = _first(event.changes, lambda each: f"{each.topic}-{each.partition} {each.new}")
+    return f"of producer {event.producer_id}{_by(event.client)}: {count} dropped: {dropped}"
 
 
 def _verdict(event: VerdictBegunEntry) -> str:

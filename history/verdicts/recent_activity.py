@@ -40,6 +40,7 @@ from history.entries import (
     MembersRemovedEntry,
     NoMemberRejoinedEntry,
     OffsetsMovedEntry,
+    PendingOffsetsEndedEntry,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
@@ -195,6 +196,7 @@ class RecentActivity:
                 | AssignmentRefusedEntry()
                 | TopicsChangedEntry()
                 | OffsetsMovedEntry()
+                | PendingOffsetsEndedEntry()
                 | VerdictBegunEntry()
                 | VerdictEndedEntry()
             ):

@@ -111,7 +111,10 @@ STORED = {
     "topics_changed": "group_id:str at_ms:int topics:str[] changes:topic[]",
     "offsets_moved": (
         "group_id:str at_ms:int by:offsets_by changes:change[] asker:asker? member_id:str "
-        "commits:int? since_ms:int?"
+        "commits:int? since_ms:int? producer_id:int?"
+    ),
+    "transaction_aborted": (
+        "group_id:str at_ms:int producer_id:int producer_epoch:int changes:change[] asker:asker?"
     ),
     "verdict_began": "group_id:str at_ms:int verdict:str subject:str summary:str remedy:str",
     "verdict_ended": "group_id:str at_ms:int verdict:str subject:str lasted_ms:int",
