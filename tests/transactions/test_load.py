@@ -284,7 +284,7 @@ def test_nothing_is_aborted_without_a_power_failure(world: World) -> None:
     assert states == ["Ongoing"] * 3
 
 
-def test_loss_is_settled_when_the_aborts_are_stored(world: World) -> None:
+def test_loss_is_over_when_the_aborts_are_stored(world: World) -> None:
     given_ongoing_ids(world)
     world.storing = False
     world.crash(unsynced_data_lost=True)
@@ -309,7 +309,7 @@ def test_unsynced_data_is_aborted_when_the_log_has_room_again(world: World) -> N
     assert world.end(1_000, 0, transactional_id="data")[0] is INVALID
 
 
-def test_reload_before_the_loss_is_settled(world: World) -> None:
+def test_reload_before_the_aborts_are_stored(world: World) -> None:
     given_ongoing_ids(world)
     world.storing = False
     world.crash(unsynced_data_lost=True)
@@ -321,7 +321,7 @@ def test_reload_before_the_loss_is_settled(world: World) -> None:
     assert world.end(1_000, 0, transactional_id="data")[0] is INVALID
 
 
-def test_new_transactions_after_the_loss_is_settled_stay(world: World) -> None:
+def test_new_transactions_after_the_loss_stay(world: World) -> None:
     given_ongoing_ids(world)
     world.crash(unsynced_data_lost=True)
     world.produce(1_000, 1, ORDERS, transactional_id="data")

@@ -39,7 +39,7 @@ def test_verified_partition_by_partition(world: World) -> None:
     assert errors == {ORDERS: NONE, at("orders", 1): ErrorCode.TRANSACTION_ABORTABLE}
 
 
-def test_verification_does_not_look_at_what_is_pending(world: World) -> None:
+def test_verification_ignores_what_is_pending(world: World) -> None:
     world.init()
     world.add(1_000, 0, ORDERS)
     world.storing = False
