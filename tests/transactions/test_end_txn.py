@@ -127,6 +127,18 @@ def test_late_end_of_the_transaction_before_does_not_end_the_next(world: World) 
     assert world.state == "Ongoing"
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_fenced_producer_does_not_get_the_epoch_of_an_older_client(
+    world: World, commit: bool
+) -> None:
+    """Kafka differs: it takes this for a repeated request, and answers the epoch of the other."""
+    world.init()
+    world.init()
+    world.add(1_000, 1)
+    world.end(1_000, 1, commit=commit, v=4)
+    assert world.end(1_000, 0, commit=commit) == (FENCED, -1, -1)
+
+
 def test_aborts_of_no_transaction_write_no_marker(world: World) -> None:
     world.init()
     assert world.end(1_000, 0, commit=False) == (NONE, 1_000, 1)

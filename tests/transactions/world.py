@@ -126,6 +126,10 @@ class Ids:
             self.take(done)
 
 
+def _nothing(_partition: TopicPartition, _marker: TransactionMarker) -> None:
+    pass
+
+
 class Partitions:
     """The data plane: remembers the markers that were taken, and the order of what was asked."""
 
@@ -136,6 +140,7 @@ class Partitions:
         self.sync_errors: dict[TopicPartition, ErrorCode] = {}
         self.held: list[Callable[[], None]] | None = None
         self._holds_syncs = False
+        self.on_marker: Callable[[TopicPartition, TransactionMarker], None] = _nothing
 
     def sync(self, partitions: Sequence[TopicPartition], done: Done, /) -> None:
         self.synced.append(tuple(partitions))
@@ -158,7 +163,10 @@ class Partitions:
     ) -> None:
         def write() -> None:
             results = {p: self.errors.get(p, ErrorCode.NONE) for p in partitions}
-            self.markers += [(p, marker) for p, error in results.items() if not error]
+            for partition, error_code in results.items():
+                if error_code is ErrorCode.NONE:
+                    self.markers.append((partition, marker))
+                    self.on_marker(partition, marker)
             done(results)
 
         self._finish(write)
@@ -171,7 +179,7 @@ class Partitions:
 
     def hold(self, *, syncs: bool = False) -> None:
         """Write no marker until `release`, and sync nothing either."""
-        self.held = []
+        self.held = self.held or []
         self._holds_syncs = syncs
 
     def release(self) -> None:
@@ -370,14 +378,7 @@ class World:
         transactional_id: str = TX,
         v: int = 3,
     ) -> dict[TopicPartition, ErrorCode]:
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=transactional_id,
-            v3_and_below_producer_id=ProducerId(producer_id),
-            v3_and_below_producer_epoch=epoch,
-            v3_and_below_topics=[
-                AddPartitionsToTxnTopic(TopicName(p.topic), [p.partition]) for p in partitions
-            ],
-        )
+        request = self.add_request(producer_id, epoch, *partitions, name=transactional_id)
         response = self.ask(request, v)
         assert isinstance(response, AddPartitionsToTxnResponse)
         return {
@@ -385,6 +386,18 @@ class World:
             for topic in response.results_by_topic_v3_and_below
             for result in topic.results_by_partition
         }
+
+    def add_request(
+        self, producer_id: int, epoch: int, *partitions: TopicPartition, name: str = TX
+    ) -> AddPartitionsToTxnRequest:
+        return AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=ProducerId(producer_id),
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(TopicName(p.topic), [p.partition]) for p in partitions
+            ],
+        )
 
     def add_offsets(
         self,

@@ -71,7 +71,7 @@ def _end_with_next_epoch(
     )
     if metadata.producer_id != command.producer_id and not is_retry_of_overflow:
         return ANSWERS[ErrorCode.INVALID_PRODUCER_ID_MAPPING]
-    is_retry = is_retry_of_overflow or metadata.producer_epoch == command.producer_epoch + 1
+    is_retry = is_retry_of_overflow or _is_retry(metadata, command)
     is_current = metadata.producer_epoch == command.producer_epoch
     match metadata.state:
         case TransactionState.ONGOING if is_current:
@@ -91,6 +91,19 @@ def _end_with_next_epoch(
             return _end_of_nothing(metadata, command, now, context)
         case _:
             return _FENCED
+
+
+def _is_retry(metadata: TransactionMetadata, command: EndTransaction) -> bool:
+    """Did the end of a transaction lead from this epoch to the stored one?
+
+    Kafka differs: it takes any epoch that is one less. After the end of a transaction by an older
+    client, which keeps its epoch, that is the epoch of a fenced producer; the answer would give it
+    the epoch of the other.
+    """
+    return (
+        metadata.producer_epoch == command.producer_epoch + 1
+        and metadata.client_transaction_version >= EPOCH_BUMP_SINCE
+    )
 
 
 def _end_of_nothing(
