@@ -792,7 +792,7 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     rollcall_transactional_ids_max: int = integer(
         200_000,
-        "Transactional ids that are kept, some 0.7 KB of memory each. A new one beyond that is "
+        "Transactional ids that are kept, some 0.9 KB of memory each. A new one beyond that is "
         "refused until others expire. Kafka has no limit.",
         at_least=1,
     )

@@ -60,14 +60,12 @@ _WIRE_NAMES: Final = {
 
 STATE_NAMES: Final = frozenset(_WIRE_NAMES.values())
 
-STORED_STATES: Final = frozenset(TransactionState) - {
-    TransactionState.DEAD,
-    TransactionState.PREPARE_EPOCH_FENCE,
-}
-PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
-COMPLETED: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
-OPEN: Final = PREPARED | {TransactionState.ONGOING}
+# Tuples: members are found by identity, without the hash of an enum.
+PREPARED: Final = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+COMPLETED: Final = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+OPEN: Final = (TransactionState.ONGOING, *PREPARED)
 """With a transaction that is not completed."""
+STORED_STATES: Final = (TransactionState.EMPTY, *OPEN, *COMPLETED)
 
 
 class TransactionMetadata(Struct, frozen=True):

@@ -28,12 +28,18 @@ class Restore:
         self.skipped: list[SkippedTransactionRecord] = []
 
     def apply(self, records: Iterable[LoggedRecord]) -> None:
-        """Raises UnreadableTransactionRecord."""
+        """Raises UnreadableTransactionRecord.
+
+        Of several records with one key only the last is decoded: a transaction writes three.
+        """
+        last: dict[bytes | None, StoredRecord] = {}
         for record in records:
             if isinstance(record, StoredRecord):
-                self._apply(record)
+                last[record.key] = record
             else:
                 self._skip(record.offset, "of a transaction: this log has none")
+        for record in last.values():
+            self._apply(record)
 
     def _apply(self, record: StoredRecord) -> None:
         try:

@@ -16,4 +16,4 @@ class TransactionSettings(Struct, frozen=True):
     offsets_topic_num_partitions: int = 50  # of the topic that is there
     max_batch_bytes: int = 1_048_588  # the max.message.bytes of __transaction_state
     # Kafka has no such limit; docs/differences.md says what happens at it.
-    transactional_ids_max: int = 200_000  # rollcall.transactional.ids.max: some 0.7 KB each
+    transactional_ids_max: int = 200_000  # rollcall.transactional.ids.max: some 0.9 KB each

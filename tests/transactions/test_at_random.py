@@ -1,4 +1,4 @@
-"""Random requests, late storing, crashes and failing markers: what must hold whatever happens.
+"""Random requests: late storing, crashes and failing markers, and what must hold whatever happens.
 
 Each run is drawn from a seed. Producers of two transactional ids begin, add, end and give up at
 random; records are stored late; partitions refuse to sync or to take markers for a while; the
