@@ -60,10 +60,11 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from storage.api import LogSettings, TopicPartition
+from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
+from storage.journal.journaled_view import JournaledView
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
@@ -112,7 +113,11 @@ def build(
     ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
     offsets_logs = _offsets_logs(base, data_plane.registry)
     ownership = Ownership(
-        offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
+        offsets_logs,
+        base.clock,
+        observer,
+        attach=lambda log: _attach_offsets(data_plane, coordinator, log),
+        turned=ticker.arm,
     )
     transaction_topic = _transaction_topic(base, data_plane, ticker)
     history = _history(base, data_dir) if config.rollcall_history_enable else None
@@ -460,6 +465,13 @@ def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordin
         ),
         cleaned=partial(_forget_aborted, coordinator),
     )
+
+
+def _attach_offsets(data_plane: DataPlane, coordinator: GroupCoordinator, log: TopicLog) -> None:
+    """Let clients read a partition of the offsets topic that is loaded."""
+    if isinstance(log, JournaledView):
+        log.aborted_source = coordinator.transactions.aborted(log.topic_partition.partition)
+    data_plane.attach(log)
 
 
 def _forget_aborted(coordinator: GroupCoordinator, log: TopicPartition, up_to: int) -> None:

@@ -161,6 +161,11 @@ class PartitionMarkers:
 
     # ------------------------------------------------------------ the last stable offset
 
+    def loaded(self) -> None:
+        """Tell it in any case: what was reported before the load may be another shard's."""
+        self._reported = self._store.transactions.producers.first_unstable
+        self._context.first_unstable_changed(self._partition, self._reported)
+
     def report(self) -> None:
         """Tell where the oldest open transaction begins, if that has changed."""
         self.is_report_due = False

@@ -448,7 +448,7 @@ class Shard:
         """The log is read. Groups are ready one by one: when asked for, or by `restore_slice`."""
         assert self.loading is not None
         self.loading.is_read()
-        self.markers.report()
+        self.markers.loaded()
         self._expiry = OffsetExpiry(self._settings, now)
         self._next_deadline.lower(self._expiry.due_ms)
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from coordinator.markers import AGAIN, MarkerDone
-from coordinator.offsets.log_producers import LogProducer
+from coordinator.offsets.log_producers import LogProducer, LogProducers
 from coordinator.offsets.txn_offset_commit import (
     TxnOffsetCommit,
     txn_offset_commit_of,
@@ -31,7 +31,7 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from seams.transactions import PartitionErrors, TransactionMarker, TransactionVerifier
-from storage.api import AbortedTransaction, TopicPartition
+from storage.api import TopicPartition
 
 _ADD_SINCE: Final = 5
 _TRANSACTION_ABORTABLE_SINCE: Final = 4
@@ -178,14 +178,12 @@ class TransactionalCommits:
         shard = self._active[partition]
         return None if shard is None else shard.transactions.producers.producers
 
-    def aborted_between(
-        self, partition: int, from_offset: int, up_to: int
-    ) -> Sequence[AbortedTransaction] | None:
-        """What a read_committed reader of these offsets skips; None if it is not served."""
+    def aborted(self, partition: int) -> LogProducers | None:
+        """What read_committed readers of a partition skip, as far as it was loaded by now and is
+        written by its shard; None if it is not served.
+        """
         shard = self._active[partition]
-        if shard is None:
-            return None
-        return shard.transactions.producers.aborted_between(from_offset, up_to)
+        return None if shard is None else shard.transactions.producers
 
     def cleaned(self, partition: int, up_to: int) -> None:
         """The log cleaner has removed all that was aborted below this offset."""

@@ -107,9 +107,13 @@ class LogProducers:
         return ErrorCode.NONE
 
     def aborted_between(self, from_offset: int, up_to: int) -> list[AbortedTransaction]:
-        """Those with a marker at or after `from_offset` that begin before `up_to`."""
-        place = bisect_left(self._aborted, from_offset, key=lambda each: each.last_offset)
-        return [each for each in self._aborted[place:] if each.first_offset < up_to]
+        """Those with a marker at or after `from_offset` that begin before `up_to`.
+
+        Readers in other threads ask too.
+        """
+        aborted = self._aborted
+        place = bisect_left(aborted, from_offset, key=lambda each: each.last_offset)
+        return [each for each in aborted[place:] if each.first_offset < up_to]
 
     def rows(self) -> Iterator[ProducerRow]:
         for producer_id, known in self._producers.items():
@@ -172,7 +176,7 @@ class LogProducers:
     def forget_aborted(self, before: int) -> None:
         """The log has nothing of transactions left that were aborted before this offset."""
         place = bisect_left(self._aborted, before, key=lambda each: each.last_offset)
-        del self._aborted[:place]
+        self._aborted = self._aborted[place:]  # a reader may be going through the other one
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""

@@ -18,7 +18,7 @@ from storage.api import (
     TopicPartition,
     UnendedTransaction,
 )
-from storage.batch.record_batch import read_header
+from storage.batch.record_batch import iter_batches, read_header
 from storage.log.partition_log import PartitionLog
 
 
@@ -34,14 +34,22 @@ class JournalPositions(Protocol):
     def enforce_retention(self, now_ms: int) -> int: ...
 
 
+class AbortedSource(Protocol):
+    """The coordinator of the log: it knows the aborted transactions."""
+
+    def aborted_between(self, from_offset: int, up_to: int) -> Sequence[AbortedTransaction]:
+        """Those with a marker at or after `from_offset` that begin before `up_to`; any thread."""
+
+
 class JournaledView:
     """A TopicLog for readers only."""
 
-    __slots__ = ("_log", "_partition_log")
+    __slots__ = ("_log", "_partition_log", "aborted_source")
 
     def __init__(self, partition_log: PartitionLog, log: JournalPositions) -> None:
         self._partition_log = partition_log
         self._log = log
+        self.aborted_source: AbortedSource | None = None  # None: the log has no transactions
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -112,7 +120,10 @@ class JournaledView:
         )
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
-        return self._partition_log.aborted_among(batches)
+        if self.aborted_source is None or not batches:
+            return self._partition_log.aborted_among(batches)
+        up_to = max(header.next_offset for _, header in iter_batches(batches))
+        return self.aborted_source.aborted_between(read_header(batches).base_offset, up_to)
 
     @property
     def left_open(self) -> Sequence[UnendedTransaction]:

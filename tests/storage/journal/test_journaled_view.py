@@ -2,8 +2,17 @@
 
 import pytest
 
-from storage.api import LogClosed, LogSettings, TopicPartition
+from coordinator.offsets.log_producers import LogProducers
+from storage.api import (
+    AbortedTransaction,
+    BatchProducer,
+    EndMarker,
+    LogClosed,
+    LogSettings,
+    TopicPartition,
+)
 from storage.batch.record_batch import iter_batches
+from storage.journal.journaled_view import JournaledView
 from tests.storage.rig import NOW_MS, OFFSETS, TOPIC_ID, Rig, batch, keys_in, new_disk, records
 
 KEY = TopicPartition(OFFSETS, 0)
@@ -67,3 +76,21 @@ def test_facts_are_the_partitions() -> None:
     log = rig.store.partition_log(KEY)
     assert log is not None
     assert log.settings.segment_bytes == view.settings.segment_bytes == 99
+
+
+def test_readers_ask_the_coordinator_which_transactions_were_aborted() -> None:
+    rig = Rig(new_disk())
+    log = rig.log()
+    view = rig.store.partitions()[KEY]
+    assert isinstance(view, JournaledView)
+    log.append(records("a", "b"), NOW_MS, BatchProducer(7, 0))
+    log.append_marker(EndMarker(7, 0, is_commit=False, coordinator_epoch=0), NOW_MS)
+    rig.journal.pump()
+    content = view.read(0, 1000, up_to=1 << 40, at_least_one=True)
+    assert not view.aborted_among(content)
+    producers = LogProducers()
+    producers.wrote(7, 0, 0, 1, NOW_MS)
+    producers.ended(EndMarker(7, 0, is_commit=False, coordinator_epoch=0), 2, NOW_MS)
+    view.aborted_source = producers
+    assert view.aborted_among(content) == [AbortedTransaction(7, 0, 2, 3)]
+    assert not view.aborted_among(b"")
