@@ -435,6 +435,25 @@ async def test_a_bug_ends_one_run_and_not_the_cleaner() -> None:
     assert any(isinstance(event, PartFailed) for event in desk.events)
 
 
+async def test_a_shorter_backoff_ends_the_pause_at_once() -> None:
+    desk = Desk()
+    runs = asyncio.Queue[None]()
+    original = desk.cleaner.run_once
+
+    async def counted() -> bool:
+        runs.put_nowait(None)
+        return await original()
+
+    desk.cleaner.run_once = counted  # type: ignore[method-assign]
+    desk.cleaner.use(CleanerSettings(backoff_ms=3_600_000))
+    desk.cleaner.start()
+    await asyncio.wait_for(runs.get(), 60)
+    desk.cleaner.use(CleanerSettings(backoff_ms=1))
+    for _ in range(2):
+        await asyncio.wait_for(runs.get(), 60)
+    await desk.cleaner.stop()
+
+
 async def test_without_log_cleaner_enable_nothing_starts() -> None:
     desk = Desk()
     desk.cleaner._settings = CleanerSettings(is_enabled=False)

@@ -209,3 +209,16 @@ async def _until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
     await asyncio.wait_for(wait(), WAIT_S)
+
+
+async def test_a_raised_limit_lets_those_that_wait_in() -> None:
+    async with Shell(ServerLimits(max_connections=1)) as shell:
+        served, waiting = await shell.client(), await shell.client()
+        await served.call(heartbeat())
+        waiting.ask(heartbeat())
+        await served.call(heartbeat())
+        assert len(shell.core.asked) == 2
+        shell.server.set_limits(ServerLimits(max_connections=2))
+        await waiting.answer()
+        shell.server.set_limits(ServerLimits(max_connections=1))
+        await waiting.call(heartbeat())  # who is served stays
