@@ -37,7 +37,7 @@ DEDUPE_BUFFER_BYTES_MIN: Final = 1_048_576
 """Kafka's buffer must be larger than this for each cleaner thread; here there is one."""
 
 _SERVED_BY_ONE_NODE: Final = "min.insync.replicas"
-"""Refused in a configuration file; here a topic's producers get NOT_ENOUGH_REPLICAS, as asked."""
+"""Refused in a configuration file. Topics may have it: it counts as one, as in Kafka."""
 
 
 class Conflict(NamedTuple):

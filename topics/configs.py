@@ -188,7 +188,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         ),
         _key(
             "min.insync.replicas", _T.INT, 1,
-            "Copies that acks=all needs. There is one: with more, acks=all is refused.",
+            "Copies that acks=all waits for, at most as many as there are: one.",
             "min.insync.replicas", validator=Range(1),
         ),
         _key(
@@ -280,7 +280,6 @@ class EffectiveConfig(Struct, frozen=True):
     timestamp_after_max_ms: int
     flush_messages: int
     flush_ms: int | None
-    min_insync_replicas: int
     compression_type: str
     compression_level: int | None
     log: LogSettings
@@ -423,7 +422,6 @@ def _effective(values: Mapping[str, ConfigValue]) -> EffectiveConfig:
         timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         flush_messages=number("flush.messages"),
         flush_ms=None if flush_ms == LONG_MAX else flush_ms,
-        min_insync_replicas=number("min.insync.replicas"),
         compression_type=compression_type,
         compression_level=number(level) if level in values else None,
         log=LogSettings(

@@ -41,6 +41,11 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "small groups": {**_EVERYWHERE, "group.max.size": "2"},
     "forgetful": {**_EVERYWHERE, "offsets.retention.check.interval.ms": "200"},
     "broker configs": _EVERYWHERE,
+    "short lives": {
+        **_EVERYWHERE,
+        "log.retention.check.interval.ms": "100",
+        "log.initial.task.delay.ms": "100",
+    },
     "creative": {**_EVERYWHERE, "auto.create.topics.enable": "true"},
     "consumers": _CONSUMERS,
     "consumers assigned later": {**_CONSUMERS, "group.consumer.assignment.interval.ms": "1000"},

@@ -5,7 +5,7 @@ partition is decided by itself: here by the request and the topic, there by the 
 numbers and the append. A request whose check takes long, or that needs a log to be read first, is
 prepared in the checker thread, so that others do not wait for it. When the producer is answered the
 records are in the page cache, and on the disk if `flush.messages` says so. With one replica,
-acks=all is the same as acks=1, unless `min.insync.replicas` asks for more replicas.
+acks=all is the same as acks=1: a larger `min.insync.replicas` counts as one, as in Kafka.
 
 The requests that follow a Produce on its connection wait for its answer (`broker/net/dispatch.py`),
 so its batches stay in order.
@@ -49,9 +49,6 @@ from topics.transaction_verification import (
 _NO_OFFSET: Final = -1
 _FIRST_VERSION_WITH_IDS: Final = 13
 
-REPLICAS: Final = 1
-"""In sync: this node has the only replica of every partition."""
-
 CHECKED_RECORDS_MAX: Final = 10_000
 """Records of a request that the appender checks itself, in about ten milliseconds."""
 
@@ -67,11 +64,6 @@ _BAD_ACKS = RejectedBatch(
 )
 _INTERNAL = RejectedBatch(
     ErrorCode.INVALID_TOPIC_EXCEPTION, "clients do not write to it", has_log_start=False
-)
-_TOO_FEW_REPLICAS = RejectedBatch(
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    "min.insync.replicas is more than the one replica there is",
-    has_log_start=False,
 )
 
 
@@ -219,8 +211,6 @@ class ProduceHandler:
         if isinstance(log, ErrorCode):
             text = "the partition is not available"
             return PartitionAppend(topic_partition, RejectedBatch(log, text, has_log_start=False))
-        if pending.request.acks == -1 and topic.effective.min_insync_replicas > REPLICAS:
-            return PartitionAppend(topic_partition, _TOO_FEW_REPLICAS)
         assert data.records is not None
         job = AppendJob(partition, log, topic.effective, data.records, header, pending.now)
         return PartitionAppend(topic_partition, None, job)

@@ -151,6 +151,15 @@ def records_are_limited_in_size(script: Script) -> None:
 
 
 @scenario()
+def a_topic_asks_for_more_replicas_than_there_are(script: Script) -> None:
+    a = script.client("a")
+    topic = script.topic(min_insync_replicas="2")
+    for acks in (-1, 1):
+        produce(a, topic, a_batch(b"x"), acks=acks)
+        produce(a, topic, a_batch(b"x"), acks=acks, version=3)
+
+
+@scenario()
 def records_are_fetched_in_every_version(script: Script) -> None:
     topic = script.topic()
     a = script.client("a")
