@@ -15,9 +15,8 @@ from broker.net.request import PendingRequest
 from config.dynamic_keys import (
     DYNAMIC_KEYS,
     default_text,
-    stored_key,
+    dynamic_key,
     synonyms,
-    without_listener,
 )
 from config.keys import Config, keys
 from config.types import BrokerKey
@@ -77,9 +76,7 @@ class ClusterOfOne:
 
     def _shown(self, key: BrokerKey, properties: BrokerProperties) -> BrokerConfig:
         names = synonyms(key.name)
-        found = [*properties.synonyms(names), *self._default(names)]
-        while found and found[0].name != key.name:  # as Kafka: the finest name comes first
-            found.pop(0)
+        found = _from(key.name, [*properties.synonyms(names), *self._default(names)])
         text = properties.dynamic.get(key.name) if key.name in DYNAMIC_KEYS else None
         is_null = key.name in _NULL_BY_DEFAULT and key.name not in self._config.origins
         value = _text(self._config.value(key)) if text is None else _text(key.parse(text))
@@ -101,16 +98,26 @@ class ClusterOfOne:
 
 
 def _shown_stored(name: str, properties: BrokerProperties) -> BrokerConfig:
-    """A dynamic config without use here; one that is not known may be a secret."""
-    found = list(properties.synonyms((name,)))
-    key = stored_key(without_listener(name))
+    """A dynamic config that is not in the table; one that is not known may be a secret."""
+    names = synonyms(name)
+    found = _from(name, [*properties.synonyms(names)])
+    key = dynamic_key(names[-1])
     if key is None:
         return BrokerConfig(name, None, ConfigType.UNKNOWN, tuple(found), is_sensitive=True)
     value = _text(key.parse(found[0].text or ""))
-    default = default_text(name)
+    default = default_text(names[-1])
     if default is not None:
-        found.append(ConfigSynonym(name, default, ConfigSource.DEFAULT_CONFIG))
-    return BrokerConfig(name, value, key.type, tuple(found), is_read_only=False)
+        found.append(ConfigSynonym(names[-1], default, ConfigSource.DEFAULT_CONFIG))
+    # As Kafka, which can change a listener's own value all the same.
+    is_read_only = names[-1] != name
+    return BrokerConfig(name, value, key.type, tuple(found), is_read_only=is_read_only)
+
+
+def _from(name: str, found: list[ConfigSynonym]) -> list[ConfigSynonym]:
+    """As Kafka: synonyms from the first one of this name on."""
+    while found and found[0].name != name:
+        found.pop(0)
+    return found
 
 
 def _without_default(config: BrokerConfig) -> BrokerConfig:

@@ -155,7 +155,8 @@ _RANGE: Final = re.compile(r"(-?[0-9]+)\.\.(-?[0-9]+)?(?: or (-?[0-9]+))?")
 
 
 def synonyms(name: str) -> tuple[str, ...]:
-    return SYNONYMS.get(name, (name,))
+    bare = without_listener(name)
+    return (name, bare) if bare != name else SYNONYMS.get(name, (name,))
 
 
 def without_listener(name: str) -> str:

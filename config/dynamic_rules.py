@@ -22,8 +22,9 @@ from config.dynamic_keys import (
     is_static,
     without_listener,
 )
-from config.kafka_names import refusal_reason
+from config.kafka_names import is_listener_limit, refusal_reason, split_listener_limit
 from config.keys import Config, keys
+from config.limits import ListenerLimits
 from protocol.config_def import (
     ConfigException,
     ConfigType,
@@ -127,11 +128,25 @@ class DynamicRules:
             if name in DYNAMIC_KEYS:
                 values[keys()[name].field] = dynamic_value(name, text)
         # The field names come from the table, so the types are those of the table's keys.
-        return replace(self._static, **values)
+        config = replace(self._static, **values)
+        return replace(config, listener_limits=self._listener_limits(properties))
+
+    def _listener_limits(self, properties: BrokerProperties) -> Mapping[str, ListenerLimits]:
+        """Of listeners that there are: `listener.name.NAME.max.connections` and the rate."""
+        names = {listener.name.lower(): listener.name for listener in self._static.endpoints}
+        limits = dict(self._static.listener_limits)
+        for key, text in properties.dynamic.items():
+            split = split_listener_limit(key)
+            if split is not None and split[0] in names:
+                listener, name = names[split[0]], keys()[split[1]]
+                present = limits.get(listener, ListenerLimits())
+                changes = {name.field: name.parse(text)}
+                limits[listener] = replace(present, **changes)
+        return limits
 
     def unused(self, names: Mapping[str, str]) -> list[str]:
         """The names among these that Rollcall has no use for."""
-        return [name for name in names if name not in DYNAMIC_KEYS]
+        return [name for name in names if name not in DYNAMIC_KEYS and not is_listener_limit(name)]
 
     def list_default(self, name: str) -> str | None:
         """The default of a list, for APPEND and SUBTRACT; None for a key of another type.

@@ -16,6 +16,7 @@ from config.dynamic_keys import (
 from config.dynamic_rules import DynamicRules
 from config.kafka_names import kafka_names
 from config.keys import Config, keys
+from config.sources import given, load_config
 from protocol.config_def import ConfigException
 from topics.broker_properties import BrokerProperties
 
@@ -84,3 +85,15 @@ def test_lists_are_known_by_their_default() -> None:
     assert rules.list_default("num.io.threads") is None
     with pytest.raises(KeyError):
         rules.list_default("no.such")
+
+
+def test_a_listener_has_limits_of_its_own() -> None:
+    rules = DynamicRules(load_config(command_line=[given("listeners", "PLAINTEXT://:0", "--set")]))
+    own = "listener.name.plaintext.max.connections"
+    dynamic = BrokerProperties(
+        cluster={own: "7", "listener.name.b.max.connections": "8", "max.connections": "9"},
+        broker={own: "6"},
+    )
+    limits = rules.applied(dynamic).listener_limits
+    assert {name: limit.max_connections for name, limit in limits.items()} == {"PLAINTEXT": 6}
+    assert rules.unused({own: "7", "num.io.threads": "1"}) == ["num.io.threads"]

@@ -210,6 +210,22 @@ def configs_of_one_broker_are_not_for_all(script: Script) -> None:
 
 
 @scenario(PROFILE)
+def a_listener_has_limits_of_its_own(script: Script) -> None:
+    a = script.client("a")
+    bare = "max.connections"
+    own, other = f"listener.name.plaintext.{bare}", f"listener.name.nosuch.{bare}"
+    alter(a, (BROKER, "", [(own, SET, "1000"), (other, SET, "7")]))
+    describe(script, a, BROKER, "", own, other)
+    alter(a, (BROKER, "1", [(own, SET, "1001"), (bare, SET, "2000")]))
+    describe(script, a, BROKER, "1", own, other, bare)
+    alter(a, (BROKER, "1", [(own, DELETE, None), (bare, DELETE, None)]))
+    describe(script, a, BROKER, "1", own, other, bare)
+    for value in ("-1", "x"):
+        alter(a, (BROKER, "1", [(own, SET, value)]))
+    alter(a, (BROKER, "", [(own, DELETE, None), (other, DELETE, None)]))
+
+
+@scenario(PROFILE)
 def the_configs_of_a_broker_are_replaced(script: Script) -> None:
     a = script.client("a")
     size, factor = "log.cleaner.io.buffer.size", "log.cleaner.io.buffer.load.factor"

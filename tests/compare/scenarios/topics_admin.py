@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs and others of an admin client."""
+"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs: what an admin client asks."""
 
 from uuid import UUID
 
