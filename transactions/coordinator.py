@@ -80,7 +80,6 @@ class TransactionCoordinator:
         reply: Callable[[ReplyToken, Response], None],
         observe: Callable[[TransactionEvent], None],
         shard_failed: Callable[[int, Exception], None] = _raise,
-        create_topic: Callable[[], None] = _nothing,
         wake: Callable[[], None] = _nothing,
         transaction_version: Callable[[], int] = _newest_version,
         authorizer: Authorizer = ALLOW_ALL,
@@ -88,14 +87,12 @@ class TransactionCoordinator:
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
-        `create_topic` asks for `__transaction_state`; it may be called again before that is there.
         `wake` asks for a `tick` as soon as possible. `unsynced_data_lost`: since the last run the
         machine lost what was not synced; see `unsettled_partitions`.
         """
         self._settings = settings
         self._observe = observe
         self._shard_failed = shard_failed
-        self._create_topic = create_topic
         self._wake = wake
         self._active: list[TransactionShard | None] = []
         self._loading: dict[int, TransactionShard] = {}
@@ -144,14 +141,6 @@ class TransactionCoordinator:
 
     def partition_for(self, transactional_id: str) -> int:
         return partition_of(transactional_id, len(self._active))
-
-    def find(self, _transactional_id: str) -> ErrorCode:
-        """For FindCoordinator: NONE if this broker coordinates the id, COORDINATOR_NOT_AVAILABLE
-        while the topic does not exist; then it is asked for."""
-        if self._active:
-            return ErrorCode.NONE
-        self._create_topic()
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     # ------------------------------------------------------------ requests
 

@@ -28,7 +28,11 @@ from transactions.shard_context import TurnStep
 from transactions.transaction import Transaction
 
 MARKER_RETRY_BACKOFF_MS: Final = 100
-"""Before markers that were not taken are written again. Kafka has no config for it."""
+"""Before markers that were not taken are written again; doubled with each further time."""
+
+MARKER_RETRY_BACKOFF_MAX_MS: Final = 1_000
+"""No longer than this, so that a partition that works again is not kept waiting. Kafka has configs
+for neither."""
 
 _IS_SYNCED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 _HAS_MARKER: Final = frozenset(
@@ -146,12 +150,12 @@ class Ending:
         if not transaction.unmarked:
             self._complete(transaction, now)
             return
-        if not transaction.is_delayed:
-            evolve.delayed(transaction)
+        evolve.markers_delayed(transaction)
+        if transaction.marker_retries == 1:
             causes = tuple(sorted((at, errors[at]) for at in transaction.unmarked if at in errors))
             self._observe(MarkersDelayed(metadata.transactional_id, now.wall_ms, causes))
         retry = partial(self._write_markers, transaction)
-        self._at(now.mono_ms + MARKER_RETRY_BACKOFF_MS, retry)
+        self._at(now.mono_ms + _backoff_ms(transaction.marker_retries), retry)
 
     def _complete(self, transaction: Transaction, now: Now) -> None:
         if transaction.is_refused:
@@ -161,3 +165,9 @@ class Ending:
         else:
             again = partial(self._complete, transaction)
             self._at(now.mono_ms + MARKER_RETRY_BACKOFF_MS, again)
+
+
+def _backoff_ms(retries: int) -> int:
+    longest = MARKER_RETRY_BACKOFF_MAX_MS
+    doublings = min(retries - 1, longest.bit_length())
+    return min(MARKER_RETRY_BACKOFF_MS << doublings, longest)

@@ -31,7 +31,8 @@ def apply(transaction: Transaction, target: TransactionMetadata) -> AnswerDone |
     done = give_up(transaction)
     transaction.metadata = target
     transaction.unmarked = target.partitions if target.is_prepared else frozenset()
-    transaction.is_delayed = transaction.is_refused = False
+    transaction.marker_retries = 0
+    transaction.is_refused = False
     return done
 
 
@@ -40,8 +41,9 @@ def marked(transaction: Transaction, partitions: Iterable[TopicPartition]) -> No
     transaction.unmarked = transaction.unmarked.difference(partitions)
 
 
-def delayed(transaction: Transaction) -> None:
-    transaction.is_delayed = True
+def markers_delayed(transaction: Transaction) -> None:
+    """Some partitions did not take their marker yet."""
+    transaction.marker_retries += 1
 
 
 def marker_refused(transaction: Transaction, partition: TopicPartition) -> None:

@@ -34,8 +34,8 @@ class Transaction:
         "client_host",
         "client_id",
         "done",
-        "is_delayed",
         "is_refused",
+        "marker_retries",
         "metadata",
         "pending",
         "unmarked",
@@ -47,7 +47,7 @@ class Transaction:
         self.done: AnswerDone | None = None  # of the request that the pending transition answers
         # Prepared: the partitions that did not take their marker yet.
         self.unmarked = metadata.partitions if metadata.is_prepared else frozenset()
-        self.is_delayed = False  # some partition did not take its marker at once
+        self.marker_retries = 0  # how often markers were to be written again
         self.is_refused = False  # some partition refused its marker for good
         self.client_id = ""  # of the last request that changed something; not stored
         self.client_host = ""

@@ -4,7 +4,7 @@ import pytest
 
 from protocol.names import ErrorCode
 from tests.transactions.world import World, at
-from transactions.ending import MARKER_RETRY_BACKOFF_MS
+from transactions.ending import MARKER_RETRY_BACKOFF_MAX_MS, MARKER_RETRY_BACKOFF_MS
 from transactions.events import (
     CommitSyncFailed,
     MarkerRefused,
@@ -65,13 +65,26 @@ def test_markers_are_written_again_to_those_alone_that_did_not_take_them(
     (shown,) = world.describe()
     assert [(topic.topic, topic.partitions) for topic in shown.topics] == [("orders", [1])]
     del world.partitions.errors[OTHER]
-    world.advance(MARKER_RETRY_BACKOFF_MS)
+    world.advance(4 * MARKER_RETRY_BACKOFF_MS)
     assert world.state == "CompleteCommit"
     assert world.partitions.of(ORDERS) == world.partitions.of(OTHER) == [(True, 1_000, 1)]
     assert world.end(1_000, 0) == (NONE, 1_000, 1)
     (delayed,) = world.happened(MarkersDelayed)  # once
     assert isinstance(delayed, MarkersDelayed)
     assert delayed.errors == ((OTHER, error_code),)
+
+
+def test_a_partition_that_works_again_is_not_kept_waiting(world: World) -> None:
+    given_ongoing(world)
+    world.partitions.errors[OTHER] = ErrorCode.KAFKA_STORAGE_ERROR
+    world.end(1_000, 0)
+    world.advance(100_000)
+    tried = world.partitions.tried
+    world.advance(10_000)
+    assert world.partitions.tried - tried == 10
+    del world.partitions.errors[OTHER]
+    world.advance(MARKER_RETRY_BACKOFF_MAX_MS)
+    assert world.state == "CompleteCommit"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ NEWEST: Final = {
     DescribeTransactionsRequest: 0,
     ListTransactionsRequest: 2,
 }
-OFFSETS_GIVEN_AS_WELL: Final = 49
 
 
 def at(topic: str, partition: int = 0) -> TopicPartition:
@@ -136,6 +135,7 @@ class Partitions:
     def __init__(self) -> None:
         self.markers: list[tuple[TopicPartition, TransactionMarker]] = []
         self.synced: list[tuple[TopicPartition, ...]] = []
+        self.tried = 0
         self.errors: dict[TopicPartition, ErrorCode] = {}
         self.sync_errors: dict[TopicPartition, ErrorCode] = {}
         self.held: list[Callable[[], None]] | None = None
@@ -161,6 +161,8 @@ class Partitions:
         done: Done,
         /,
     ) -> None:
+        self.tried += 1
+
         def write() -> None:
             results = {p: self.errors.get(p, ErrorCode.NONE) for p in partitions}
             for partition, error_code in results.items():
@@ -215,7 +217,6 @@ class World:
         self.partitions = Partitions()
         self.events: list[TransactionEvent] = []
         self.failures: list[tuple[int, Exception]] = []
-        self.creations = 0
         self.storing = True
         self.logs: dict[int, MemoryLog] = {}
         self.coordinator = self.new_coordinator()
@@ -234,7 +235,6 @@ class World:
             reply=self._reply,
             observe=self.events.append,
             shard_failed=lambda partition, failure: self.failures.append((partition, failure)),
-            create_topic=self._create_topic,
             transaction_version=lambda: self.version,
             authorizer=self.authorizer,
             unsynced_data_lost=unsynced_data_lost,
@@ -243,9 +243,6 @@ class World:
     def _reply(self, token: ReplyToken, response: Response) -> None:
         assert isinstance(token, Token)
         token.answers.append(response)
-
-    def _create_topic(self) -> None:
-        self.creations += 1
 
     # ------------------------------------------------------------ the log
 
