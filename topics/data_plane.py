@@ -66,6 +66,7 @@ from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
 from topics.settings import FLUSH_COMMIT, TopicSettings
 from topics.topic_ids import random_topic_id
+from topics.transaction_admin import TransactionAdmin
 from topics.transaction_verification import TransactionVerification
 
 
@@ -139,6 +140,9 @@ class DataPlane:
         )
         self._producing = self._produce_handler(snapshots, checker)
         self.markers = self._transaction_markers()
+        self.transaction_admin = TransactionAdmin(
+            self.registry, self._recovery, self.markers, reply
+        )
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
         self._serve_configs(group_configs, broker_configs, loggers)
@@ -230,6 +234,7 @@ class DataPlane:
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
             ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
             **cluster_admin.handlers,
+            **self.transaction_admin.handlers,
         }
 
     # Requests that read logs

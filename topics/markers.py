@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from protocol.names import ErrorCode, TopicName
 from seams.io_executor import IoExecutor
 from seams.now import Now
+from seams.topic_names import is_internal
 from seams.transactions import Done, TransactionMarker
 from storage.api import Corrupt, LogClosed, TopicPartition
 from storage.batch.record_batch import InvalidBatch
@@ -57,8 +58,8 @@ class TransactionMarkers:
         answers = _Answers(partitions, done)
         for key in partitions:
             partition = self._registry.partition(*key)
-            if partition is None or partition.log is None:
-                answers.add(key, ErrorCode.NONE)  # it is gone
+            if partition is None or partition.log is None or is_internal(key.topic):
+                answers.add(key, ErrorCode.NONE)  # it is gone, or not ours
             else:
                 self._flush(partition, answers)
 
@@ -82,7 +83,7 @@ class TransactionMarkers:
         found: list[Partition] = []
         for key in partitions:
             partition = self._registry.partition(*key)
-            if partition is None:
+            if partition is None or is_internal(key.topic):  # those have writers of their own
                 answers.add(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
                 continue
             log = partition.usable_log()

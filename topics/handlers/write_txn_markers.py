@@ -1,0 +1,81 @@
+"""WriteTxnMarkers: ends transactions in partitions, as an administrator demands it.
+
+The transaction coordinator of this process does not use the request. `kafka-transactions abort`
+does, to end a transaction that no coordinator knows (KIP-664).
+Kafka's counterpart: `KafkaApis.handleWriteTxnMarkersRequest`.
+"""
+
+from collections.abc import Callable
+
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from seams.now import Now
+from seams.transactions import PartitionErrors, TransactionMarker, TransactionPartitions
+from storage.api import TopicPartition
+
+
+def write_txn_markers(
+    request: WriteTxnMarkersRequest,
+    partitions: TransactionPartitions,
+    now: Now,
+    answer: Callable[[WriteTxnMarkersResponse], None],
+) -> None:
+    """Write them all, then `answer`."""
+    results: dict[int, PartitionErrors] = {}
+
+    def written(number: int, errors: PartitionErrors) -> None:
+        results[number] = errors
+        if len(results) == len(request.markers):
+            found = [
+                _result(marker, results[number]) for number, marker in enumerate(request.markers)
+            ]
+            answer(WriteTxnMarkersResponse(found))
+
+    if not request.markers:
+        answer(WriteTxnMarkersResponse())
+    for number, marker in enumerate(request.markers):
+        partitions.write_markers(
+            TransactionMarker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.transaction_result,
+                marker.coordinator_epoch,
+                marker.transaction_version,
+            ),
+            _partitions(marker),
+            now,
+            lambda errors, number=number: written(number, errors),  # type: ignore[misc]
+        )
+
+
+def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
+    keys = [
+        TopicPartition(topic.name, index)
+        for topic in marker.topics
+        for index in topic.partition_indexes
+    ]
+    return list(dict.fromkeys(keys))
+
+
+def _result(marker: WritableTxnMarker, errors: PartitionErrors) -> WritableTxnMarkerResult:
+    return WritableTxnMarkerResult(
+        marker.producer_id,
+        [
+            WritableTxnMarkerTopicResult(
+                topic.name,
+                [
+                    WritableTxnMarkerPartitionResult(
+                        index, errors[TopicPartition(topic.name, index)]
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ],
+    )
