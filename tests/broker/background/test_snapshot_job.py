@@ -661,4 +661,4 @@ def test_a_snapshot_forgets_what_was_aborted_in_the_cleaned_part() -> None:
     snapshot, _ = read_snapshot(written.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
     transactions = Tail(written.log, snapshot).load_start.transactions
     assert transactions is not None
-    assert transactions.producers.aborted == [AbortedTransaction(8, 2, 3)]
+    assert transactions.producers.aborted == [AbortedTransaction(8, 2, 3, 4)]
