@@ -8,6 +8,7 @@ Nothing is started here: `Daemon.open` does that. Kafka's counterpart: `BrokerSe
 """
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -62,6 +63,7 @@ from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
+from storage.cleaner.messages import LastOfProducer
 from storage.data_dir import DataDir
 from storage.disk import RealDisk
 from storage.journal.journaled_view import JournaledView
@@ -457,7 +459,7 @@ def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordin
         base.clock,
         base.observer,
         cleaner_settings(config),
-        producers=partial(active_producers, registry),
+        producers=partial(_active_producers, registry, coordinator),
         marks=pipeline_marks(
             coordinator,
             keep_ms=config.rollcall_pipeline_keep_ms,
@@ -465,6 +467,21 @@ def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordin
         ),
         cleaned=partial(_forget_aborted, coordinator),
     )
+
+
+def _active_producers(
+    registry: TopicRegistry, coordinator: GroupCoordinator, log: TopicPartition
+) -> Mapping[int, LastOfProducer] | None:
+    """Those of a log; None where they are not known."""
+    if log.topic != OFFSETS_TOPIC:
+        return active_producers(registry, log)
+    known = coordinator.transactions.producers(log.partition)
+    if known is None:
+        return None
+    return {
+        producer_id: LastOfProducer(each.last_offset, each.producer_epoch)
+        for producer_id, each in known.items()
+    }
 
 
 def _attach_offsets(data_plane: DataPlane, coordinator: GroupCoordinator, log: TopicLog) -> None:

@@ -108,6 +108,7 @@ class GroupStore:
             producer.producer_id,
             producer.producer_epoch,
             first_offset,
+            position - 1,
             len(records) - 1,
             now.wall_ms,
         )

@@ -106,7 +106,12 @@ def apply_transactional_record(
     """A record of a transaction: a pending offset. Raises UnreadableRecord."""
     producer_id = record.producer_id
     transactions.producers.wrote(
-        producer_id, record.producer_epoch, record.offset, record.sequence, record.timestamp_ms
+        producer_id,
+        record.producer_epoch,
+        record.offset,
+        record.offset,
+        record.sequence,
+        record.timestamp_ms,
     )
     kind = record_type(record.key)
     stored = StoredRecord(record.offset, record.timestamp_ms, record.key, record.value)

@@ -35,6 +35,10 @@ from storage.snapshot import SkippedSnapshot, Snapshot, SnapshotHeader, pack
 KEYS_KEPT_MAX: Final = 100_000
 """Keys of commits that are kept in memory; beyond that all are applied, and the set is cleared."""
 
+PRODUCERS_KEPT_MS: Final = 7 * 86_400_000
+"""Producers that wrote no transaction for so long are left out, or they would only become more. The
+default of transactional.id.expiration.ms: then their transactional ids are gone too."""
+
 _OF_A_COMMIT: Final = OFFSET_COMMIT.to_bytes(2, "big")
 
 
@@ -113,11 +117,12 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
     files = LogFiles(disk, folder)
     newest = _NewestCommits(image)
     last = newest.write_all(files.batches(position, up_to, _end_of_last(arguments, position)))
+    taken_at_ms = int(str(arguments["now_ms"]))
+    image.transactions.producers.forget(taken_at_ms - PRODUCERS_KEPT_MS)
     _forget_aborted(disk, folder, image)
     if last is not None:
         header = read_header(last)
         position, epoch = header.next_offset, header.partition_leader_epoch
-    taken_at_ms = int(str(arguments["now_ms"]))
     about = SnapshotHeader(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image))
     blobs = {group_id: pack(plain_of(group)) for group_id, group in image.read()}
     if base is not None:

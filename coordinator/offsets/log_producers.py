@@ -28,13 +28,16 @@ STRICT_EPOCHS_SINCE: Final = 2
 
 
 class LogProducer(Struct):
-    """A producer of this log. `first_offset`: of its open transaction."""
+    """A producer of this log. `first_offset`: of its open transaction. `last_offset`: of its last
+    batch in this epoch, markers not counted.
+    """
 
     producer_epoch: int
     coordinator_epoch: int = _NO_EPOCH
     last_sequence: int = _NO_SEQUENCE
     last_timestamp_ms: int = -1
     first_offset: int | None = None
+    last_offset: int | None = None
 
 
 class ProducerRow(NamedTuple):
@@ -46,6 +49,7 @@ class ProducerRow(NamedTuple):
     last_sequence: int
     last_timestamp_ms: int
     first_offset: int | None
+    last_offset: int | None = None
 
 
 class LogProducers:
@@ -124,6 +128,7 @@ class LogProducers:
                 known.last_sequence,
                 known.last_timestamp_ms,
                 known.first_offset,
+                known.last_offset,
             )
 
     # ------------------------------------------------------------ changes
@@ -133,6 +138,7 @@ class LogProducers:
         producer_id: int,
         producer_epoch: int,
         first_offset: int,
+        last_offset: int,
         last_sequence: int,
         timestamp_ms: int,
     ) -> None:
@@ -141,6 +147,7 @@ class LogProducers:
         if known is None:
             known = self._producers[producer_id] = LogProducer(producer_epoch)
         known.producer_epoch = producer_epoch
+        known.last_offset = last_offset
         known.last_sequence = last_sequence
         known.last_timestamp_ms = timestamp_ms
         if known.first_offset is None:
@@ -154,6 +161,7 @@ class LogProducers:
             known = self._producers[producer_id] = LogProducer(marker.producer_epoch)
         if marker.producer_epoch != known.producer_epoch:
             known.producer_epoch = marker.producer_epoch
+            known.last_offset = None
             known.last_sequence = _NO_SEQUENCE
         known.coordinator_epoch = marker.coordinator_epoch
         known.last_timestamp_ms = timestamp_ms

@@ -518,3 +518,15 @@ def test_events_describe_a_transaction(world: TransactionWorld) -> None:
     assert [(t, list(p)) for t, p in ended.offsets] == [("t", [0, 1])]
     assert not world.events_of(OffsetsDeleted)
     assert not world.events_of(GroupDeleted)
+
+
+def test_the_last_batch_of_each_producer_is_known_to_the_cleaner(world: TransactionWorld) -> None:
+    world.txn_commit("g", P1, offsets={0: 1, 1: 1})  # at 0 and 1
+    world.txn_commit("g", P2)  # at 2
+    world.mark(P1)
+    world.mark(P2, 1, version=2)
+    for _ in range(2):
+        producers = world.coordinator.transactions.producers(0)
+        assert producers is not None
+        assert {known: each.last_offset for known, each in producers.items()} == {P1: 1, P2: None}
+        world.crash()

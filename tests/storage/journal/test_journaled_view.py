@@ -89,7 +89,7 @@ def test_readers_ask_the_coordinator_which_transactions_were_aborted() -> None:
     content = view.read(0, 1000, up_to=1 << 40, at_least_one=True)
     assert not view.aborted_among(content)
     producers = LogProducers()
-    producers.wrote(7, 0, 0, 1, NOW_MS)
+    producers.wrote(7, 0, 0, 1, 1, NOW_MS)
     producers.ended(EndMarker(7, 0, is_commit=False, coordinator_epoch=0), 2, NOW_MS)
     view.aborted_source = producers
     assert view.aborted_among(content) == [AbortedTransaction(7, 0, 2, 3)]
