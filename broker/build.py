@@ -212,7 +212,7 @@ def _follow_dynamic_configs(daemon: Daemon) -> None:
         daemon.server.set_limits(server_limits(config))
         daemon.log_cleaner.use(cleaner_settings(config))
         daemon.offsets_logs.use(offsets_log_settings(config))
-        daemon.coordinator.limit_batches(group_settings(config).max_batch_bytes)
+        daemon.coordinator.use(group_settings(config))
         daemon.data_plane.expire_producers_after(config.producer_id_expiration_ms)
         daemon.data_plane.verify_transactions(config.transaction_partition_verification_enable)
 

@@ -30,7 +30,7 @@ from coordinator.large_assignments import LargeAssignments
 from coordinator.many_groups import ManyGroups
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
-from coordinator.settings import GroupSettings, limit_batches
+from coordinator.settings import GroupSettings, apply_dynamic_settings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
 from coordinator.transactional_commits import TransactionalCommits
@@ -467,8 +467,8 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ time, and news of topics
 
-    def limit_batches(self, max_bytes: int) -> None:
-        limit_batches(self._settings, max_bytes)
+    def use(self, changed: GroupSettings) -> None:
+        apply_dynamic_settings(self._settings, changed)
 
     @property
     def next_deadline_ms(self) -> int | None:

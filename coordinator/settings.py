@@ -5,6 +5,7 @@ are in ms unless the name says otherwise.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -76,6 +77,11 @@ class GroupSettings(Struct, frozen=True):
         return "consumer" in self.group_coordinator_rebalance_protocols
 
 
-def limit_batches(settings: GroupSettings, max_bytes: int) -> None:
-    """`message.max.bytes` was changed while the broker runs: all parts share these settings."""
-    force_setattr(settings, "max_batch_bytes", max_bytes)
+DYNAMIC_SETTINGS: Final = ("max_batch_bytes", "producer_id_expiration_ms")
+"""Those whose keys can be changed while the broker runs."""
+
+
+def apply_dynamic_settings(settings: GroupSettings, changed: GroupSettings) -> None:
+    """Take over what was changed while the broker runs: all parts share these settings."""
+    for name in DYNAMIC_SETTINGS:
+        force_setattr(settings, name, getattr(changed, name))
