@@ -5,12 +5,15 @@ that changes the files, retention included, runs on the flusher's thread.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from storage.api import BatchProducer, Corrupt, EndMarker, LogClosed, Position, RecordPair
 from storage.batch.control_batch import encode_marker
-from storage.batch.record_batch import TRANSACTIONAL_FLAG, encode_batch
+from storage.batch.record_batch import COORDINATOR_SEQUENCE, TRANSACTIONAL_FLAG, encode_batch
 from storage.log.partition_log import PartitionLog
+
+_BASE_SEQUENCES: Final = {"__transaction_state": -1}
+"""Of the batches of a coordinator, as Kafka writes them; 0 in all other topics."""
 
 Entry = tuple["JournaledLog", bytes, Position, int]
 """(log, batch, position after it, timestamp)"""
@@ -37,6 +40,7 @@ class JournaledLog:
     """One partition of the journal; a `Log` of `storage/api.py`."""
 
     __slots__ = (
+        "_base_sequence",
         "_fault",
         "_queue",
         "_removed",
@@ -49,6 +53,9 @@ class JournaledLog:
     )
 
     def __init__(self, queue: AppendQueue, partition_log: PartitionLog) -> None:
+        self._base_sequence = _BASE_SEQUENCES.get(
+            partition_log.topic_partition.topic, COORDINATOR_SEQUENCE
+        )
         self._queue = queue
         self._term = queue.term
         self._removed = 0  # segments, since the last call of `enforce_retention`
@@ -70,7 +77,13 @@ class JournaledLog:
     ) -> Position:
         start = self.end_position
         if producer is None:
-            batch = encode_batch(records, start, timestamp_ms, self.leader_epoch)
+            batch = encode_batch(
+                records,
+                start,
+                timestamp_ms,
+                self.leader_epoch,
+                base_sequence=self._base_sequence,
+            )
         else:
             batch = encode_batch(
                 records,

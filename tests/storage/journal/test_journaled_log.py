@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.batch.record_batch import iter_batches
+from storage.batch.record_batch import iter_batches, read_header
 from tests.simulator.disk import PowerCut
-from tests.storage.rig import NOW_MS, OFFSETS, SMALL_LIMITS, Rig, new_disk, records
+from tests.storage.rig import NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, new_disk, records
 
 KEY = TopicPartition(OFFSETS, 0)
 DELETING = LogSettings(
@@ -174,3 +174,16 @@ def test_a_failure_in_the_flushers_thread_is_raised_by_the_next_call(
     with pytest.raises(Corrupt, match="a test"):
         threaded.view.enforce_retention(NOW_MS)
     assert threaded.rig.journal.close()
+
+
+@pytest.mark.parametrize(("topic", "sequence"), [(OFFSETS, 0), ("__transaction_state", -1)])
+def test_batches_have_the_base_sequence_that_kafkas_coordinators_write(
+    topic: str, sequence: int
+) -> None:
+    rig = Rig(new_disk())
+    key = TopicPartition(topic, 0)
+    rig.store.create(key, TOPIC_ID, rig.settings)
+    rig.journal.log(key).append(records("a"), NOW_MS)
+    assert rig.journal.pump()
+    (batch,) = rig.store.partitions()[key].batches(0)
+    assert read_header(batch).base_sequence == sequence
