@@ -7,10 +7,22 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.messages.fetch import FetchPartition
-from protocol.names import ErrorCode, TopicName
+from protocol.messages.fetch import FetchPartition, PartitionData
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicName
+from tests.topics.batches import offsets_of
 from tests.topics.plane import Plane
-from tests.topics.session_client import Answered, Key, answer_to, answered, ask, at, send
+from tests.topics.session_client import (
+    Answered,
+    Key,
+    answer_to,
+    answered,
+    ask,
+    at,
+    data_of,
+    send,
+)
+from tests.topics.transactions import Transactions
+from topics.fetch_session import CachedPartition, RequestedPartition
 from topics.settings import TopicSettings
 
 NONE = ErrorCode.NONE
@@ -330,3 +342,35 @@ def test_without_slots_every_answer_is_complete() -> None:
     answer = ask(plane, 0, 0, {("a", 0): at(0)})
     assert answer.session_id == 0
     assert answered(answer) == [Answered(("a", 0), NONE, 0, ())]
+
+
+# Transactions
+
+
+def test_a_new_last_stable_offset_alone_is_no_reason() -> None:
+    requested = RequestedPartition(TopicName("a"), ZERO_TOPIC_ID, at(0))
+    cached = CachedPartition(requested, high_watermark=5, log_start_offset=0)
+    data = PartitionData(high_watermark=5, last_stable_offset=3, log_start_offset=0, records=b"")
+    assert not cached.must_answer(data)
+    data.last_stable_offset = 4
+    assert not cached.must_answer(data)
+    data.high_watermark = 6
+    assert cached.must_answer(data)
+    assert not cached.must_answer(data)
+
+
+def test_a_read_committed_session_gets_a_transaction_once_it_has_ended(plane: Plane) -> None:
+    transactions = Transactions(plane)
+    session_id = ask(plane, 0, 0, {("a", 0): at(0, 2)}, isolation_level=1).session_id
+    transactions.given(b"open")
+    transactions.plain(b"behind")
+    # The high watermark is new, once; the records are not committed yet.
+    for epoch, expected in ((1, [Answered(("a", 0), NONE, 4, ())]), (2, [])):
+        assert answered(ask(plane, session_id, epoch, isolation_level=1)) == expected
+    token = send(plane, session_id, 3, max_wait_ms=500, isolation_level=1)
+    assert not plane.answered(token)
+    assert transactions.end(commit=False) is NONE
+    ((_, data),) = data_of(answer_to(plane, token))
+    assert (data.high_watermark, data.last_stable_offset) == (5, 5)
+    assert offsets_of(data.records or b"") == [2, 3, 4]
+    assert [each.first_offset for each in data.aborted_transactions or ()] == [2]
