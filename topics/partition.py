@@ -100,9 +100,14 @@ class Partition:
     def last_stable_offset(self, high_watermark: int) -> int:
         """`high_watermark` must have been read before the call; NO_STABLE_OFFSET if unknown."""
         first_unstable = self.first_unstable_offset
-        if self.log is None or first_unstable == NOT_RESTORED:
+        if self.log is None:
             return NO_STABLE_OFFSET
-        return max(min(first_unstable, high_watermark), self.log.log_start_offset)
+        start = self.log.log_start_offset
+        if high_watermark <= start:
+            return start  # no record can be read, so it is the same whatever is open
+        if first_unstable == NOT_RESTORED:
+            return NO_STABLE_OFFSET
+        return max(min(first_unstable, high_watermark), start)
 
     @property
     def committed_bytes(self) -> int:

@@ -245,6 +245,13 @@ def test_a_last_epoch_that_is_yet_to_come_is_out_of_range(plane: Plane) -> None:
     assert data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_partition_without_records_has_a_last_stable_offset(plane: Plane) -> None:
+    """Its producers were never read from the log, and need not be."""
+    plane.given("a", 2)
+    data = plane.fetch("a", partition=1)
+    assert (data.high_watermark, data.last_stable_offset) == (0, 0)
+
+
 @pytest.mark.parametrize("epoch", [-1, -2, -(2**31)])
 def test_every_negative_epoch_is_no_epoch(plane: Plane, epoch: int) -> None:
     plane.given("a")
