@@ -13,6 +13,7 @@ from broker.net.connection import Connection as ServerConnection
 from broker.net.dispatch import Dispatcher
 from broker.net.request import PendingRequest
 from broker.net.server import Server
+from broker.net.sockets import Bound
 from broker.observe.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
 from config.limits import ServerLimits
 from coordinator.coordinator import GroupCoordinator
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from broker.loop.clock import SystemClock
-    from broker.net.sockets import Bound
+
+_LISTENER: Final = Bound("PLAINTEXT", (), "127.0.0.1", 9092, "127.0.0.1", 9092)
 
 KERNEL_BYTES: Final = 4_096
 """So little that answers of usual size fill it now and then."""
@@ -153,7 +155,7 @@ class Socket:
         self._end_has_come = self._end_is_reported = False
         self._closing = self._lost = False
         self.is_unreachable = False  # by what is still on its way
-        self._connection = ServerConnection(server, cast("Bound", None))
+        self._connection = ServerConnection(server, _LISTENER)
         self._connection.connection_made(cast("asyncio.BaseTransport", self))
 
     # ------------------------------------------------------------ from the client
