@@ -101,6 +101,32 @@ class UnendedTransaction(NamedTuple):
     first_offset: int
 
 
+class StoredProducer(NamedTuple):
+    """A producer with its last batch in a log, as Kafka's `.snapshot` files have it."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int  # -1: there is no batch of this epoch
+    last_offset: int
+    offset_delta: int  # of the last offset to the first
+    timestamp_ms: int
+    coordinator_epoch: int
+    transaction_first_offset: int | None
+
+
+class ProducerSnapshotFiles(Protocol):
+    """The `.snapshot` files of a log."""
+
+    rolled_at: int
+    """Where the last segment begins that this process has begun; -1: none."""
+
+    def write(self, offset: int, producers: Sequence[StoredProducer]) -> None:
+        """Write the producers as of an offset; other files stay where a segment begins."""
+
+    def read(self, log_start: int, log_end: int) -> tuple[int, Sequence[StoredProducer]] | None:
+        """The newest between these offsets: (offset, producers); None if there is none."""
+
+
 class LogClosed(Exception):
     """The log takes no more writes (a failed write or fsync, a resignation, a shutdown)."""
 
@@ -273,6 +299,9 @@ class TopicLog(Protocol):
     def left_open(self) -> Sequence[UnendedTransaction]:
         """Transactions that were open when the log came from another broker, without that broker's
         transaction coordinator: nobody else will end them."""
+
+    @property
+    def producer_files(self) -> ProducerSnapshotFiles: ...
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """Note a transaction whose ABORT marker was appended. Not synced."""

@@ -16,6 +16,7 @@ from protocol.names import ErrorCode
 from seams.now import Now
 from storage.api import Corrupt, LogClosed, TopicLog
 from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
+from topics.append_marker import write_producers
 from topics.batch_check import RejectedBatch, ValidatedBatch, check_batch
 from topics.configs import EffectiveConfig
 from topics.partition import Partition
@@ -123,6 +124,8 @@ class LogAppender:
             if checked_sequence is not None:
                 return RejectedBatch(checked_sequence.error_code, checked_sequence.reason)
         base_offset = self._append_to(partition, log, checked, job.now)
+        if producers is not None and log.producer_files.rolled_at == base_offset:
+            write_producers(log, producers)  # as of the end of the segment before
         partition.appended(header.records_count, header.size, job.now.mono_ms)
         if producers is not None:
             producers.appended(header, base_offset, checked.max_timestamp)

@@ -7,10 +7,10 @@ Kafka's counterparts: `UnifiedLog.appendAsLeader`, `ProducerAppendInfo.appendEnd
 
 from seams.now import Now
 from seams.transactions import TransactionMarker
-from storage.api import EndMarker
+from storage.api import EndMarker, TopicLog
 from storage.batch.control_batch import encode_marker
 from topics.partition import Partition
-from topics.producers import RejectedSequence
+from topics.producers import ProducerStates, RejectedSequence
 
 
 def append_marker(
@@ -28,9 +28,16 @@ def append_marker(
     )
     batch = encode_marker(end, 0, now.wall_ms, log_append_time=log_append_time)
     offset = log.append(batch, now.wall_ms)
+    if log.producer_files.rolled_at == offset:
+        write_producers(log, producers)
     partition.appended(1, len(batch), now.mono_ms)
     aborted = producers.marker_appended(end, offset, now.wall_ms)
     if aborted is not None:
         log.add_aborted(aborted)
     partition.set_first_unstable(producers.first_unstable_offset)
     return None
+
+
+def write_producers(log: TopicLog, producers: ProducerStates) -> None:
+    """Write the states, as of their offset, to a file that a Kafka reads."""
+    log.producer_files.write(producers.offset, producers.stored())

@@ -17,6 +17,7 @@ from seams.io_executor import IoExecutor
 from seams.now import Now
 from storage.api import Corrupt, LogClosed
 from storage.batch.record_batch import InvalidBatch
+from topics.append_marker import write_producers
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
 from topics.partition import Partition
 from topics.producer_recovery import install
@@ -109,6 +110,7 @@ class TopicMaintenance:
             lambda: [self._flush(partition) for partition in partitions], self._report
         )
         self._save(lambda: None)
+        self._in_appender(lambda: _leave_producers(partitions), self._report)
 
     # Retention
 
@@ -270,3 +272,11 @@ def _failed(partition: Partition, fault: Exception) -> PartitionFailed | None:
         return None  # meanwhile
     reason = f"{type(fault).__name__}: {fault}"
     return PartitionFailed(partition.topic_partition, reason, partition.offline)
+
+
+def _leave_producers(partitions: Sequence[Partition]) -> list[TopicEvent | None]:
+    """In the appender: for a Kafka that gets the logs after a clean stop."""
+    for partition in partitions:
+        if partition.log is not None and partition.producers is not None and not partition.deleted:
+            write_producers(partition.log, partition.producers)
+    return []

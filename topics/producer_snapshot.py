@@ -175,6 +175,11 @@ class ProducerSnapshots:
             }
             producers.restore_entries(entries)
             producers.saved_offset = saved.offset
+        else:
+            # Of a log that came from a Kafka; or the file of this class was lost.
+            found = log.producer_files.read(log.log_start_offset, log.log_end_offset)
+            if found is not None:
+                producers.use_stored(*found)
         end = log.log_end_offset  # first: the appender may append meanwhile
         if producers.offset < end:
             producers.replay(log.batches(producers.offset))

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from protocol.names import ErrorCode, ProducerId
 from seams.transactions import TransactionMarker
-from storage.api import AbortedTransaction, EndMarker
+from storage.api import AbortedTransaction, EndMarker, StoredProducer
 from storage.batch.control_batch import NO_COORDINATOR_EPOCH, NO_SEQUENCE, read_marker
 from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
 
@@ -25,6 +25,7 @@ BATCHES_REMEMBERED: Final = 5
 
 SEQUENCE_MAX: Final = 2**31 - 1
 EPOCH_MAX: Final = 2**15 - 1
+NO_OFFSET: Final = -1
 EPOCH_PER_TRANSACTION: Final = 2
 """The first transaction version whose markers have a greater epoch than the records."""
 
@@ -122,6 +123,29 @@ class ProducerStates:
             if entry.transaction_first_offset is not None
         ]
         self._open = {producer_id: first for first, producer_id in sorted(begun)}
+
+    def stored(self) -> list[StoredProducer]:
+        """In the form of Kafka's snapshots, with the last batch of each."""
+        return [
+            StoredProducer(
+                producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                sent.first_offset + delta if sent else NO_OFFSET,
+                delta,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+            for producer_id, entry in self.entries.items()
+            for sent in (entry.batches[-1] if entry.batches else None,)
+            for delta in ((sent.last_sequence - sent.first_sequence) & SEQUENCE_MAX if sent else 0,)
+        ]
+
+    def use_stored(self, offset: int, producers: Iterable[StoredProducer]) -> None:
+        """Begin with these, as of an offset, from a snapshot of Kafka."""
+        self.offset = self.replayed_from = offset
+        self.restore_entries({ProducerId(each.producer_id): _entry_of(each) for each in producers})
 
     def verification(
         self, header: BatchHeader, now_ms: int, *, bumps_epoch: bool
@@ -321,3 +345,19 @@ def _old_epoch(header: BatchHeader, entry: ProducerEntry) -> RejectedSequence:
 
 def _out_of_order(reason: str) -> RejectedSequence:
     return RejectedSequence(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, reason)
+
+
+def _entry_of(stored: StoredProducer) -> ProducerEntry:
+    entry = ProducerEntry(
+        stored.producer_epoch,
+        stored.timestamp_ms,
+        [],
+        stored.coordinator_epoch,
+        stored.transaction_first_offset,
+    )
+    if stored.last_sequence != NO_SEQUENCE:
+        first_sequence = (stored.last_sequence - stored.offset_delta) & SEQUENCE_MAX
+        first_offset = stored.last_offset - stored.offset_delta
+        sent = SentBatch(first_sequence, stored.last_sequence, first_offset, stored.timestamp_ms)
+        entry.batches.append(sent)
+    return entry

@@ -20,6 +20,7 @@ from storage.api import (
 )
 from storage.batch.record_batch import iter_batches, read_header
 from storage.log.partition_log import PartitionLog
+from storage.log.producer_files import ProducerFiles
 
 
 class JournalPositions(Protocol):
@@ -128,6 +129,10 @@ class JournaledView:
     @property
     def left_open(self) -> Sequence[UnendedTransaction]:
         return self._partition_log.left_open
+
+    @property
+    def producer_files(self) -> ProducerFiles:
+        return self._partition_log.producer_files
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         self._partition_log.add_aborted(aborted)

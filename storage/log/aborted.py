@@ -28,7 +28,7 @@ from storage.api import AbortedTransaction, UnendedTransaction
 from storage.batch.chunks import SegmentSource, no_throttle
 from storage.batch.record_batch import NO_PRODUCER_ID
 from storage.disk import Disk, parent, read_file, replace_file
-from storage.log.producer_state import greatest_producer_id, is_signed
+from storage.log.producer_state import fault_in, greatest_producer_id, is_signed
 from storage.log.segment import Segment
 from storage.log.transaction_ends import TransactionOutcomes, find_outcomes
 from storage.log.transaction_index import TRANSACTION_INDEX_SUFFIX
@@ -150,9 +150,14 @@ def _read(disk: Disk, path: str, signs: Sequence[str]) -> MovedLog | None:
         others = [
             name for name in signs if name.endswith(PRODUCER_SNAPSHOT_SUFFIX) and name not in known
         ]
-        if not all(is_signed(read_file(disk, f"{path}/{name}")) for name in others):
+        if any(_is_of_kafka(read_file(disk, f"{path}/{name}")) for name in others):
             return None
         left_open = [UnendedTransaction(*map(int, row)) for row in content["open"]]
         return MovedLog(left_open, int(content["last_producer_id"]))
     except (ValueError, KeyError, TypeError):
         return None  # the log still says it
+
+
+def _is_of_kafka(content: bytes) -> bool:
+    """Is this a whole snapshot that another broker wrote? A torn one may be ours."""
+    return fault_in(content) is None and not is_signed(content)

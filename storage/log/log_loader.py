@@ -14,6 +14,7 @@ from storage.disk import Disk
 from storage.log.aborted import MovedLog, all_outcomes, load_moved, write_indexes
 from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
 from storage.log.index import BadIndex
+from storage.log.producer_files import ProducerFiles
 from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
 from storage.log.segment_swap import complete_swaps
 from storage.log.transaction_index import TRANSACTION_INDEX_SUFFIX
@@ -46,7 +47,13 @@ class KnownEnds(NamedTuple):
     log_start: int = 0
 
 
-def load_folder(disk: Disk, path: str, index_interval_bytes: int, ends: KnownEnds) -> Loaded:
+def load_folder(
+    disk: Disk,
+    path: str,
+    index_interval_bytes: int,
+    ends: KnownEnds,
+    producer_files: ProducerFiles,
+) -> Loaded:
     """Bring a folder in order and its segments into memory. Raises Corrupt, OSError.
 
     A gap between segments is no damage: compaction leaves them, and so does a segment that a crash
@@ -71,6 +78,7 @@ def load_folder(disk: Disk, path: str, index_interval_bytes: int, ends: KnownEnd
     _check_end(path, every, known_end, log_start)
     _load_transaction_indexes(disk, names, every)
     moved = load_moved(disk, path, names, every)
+    producer_files.load(names, max(every[-1].next_offset if every else 0, log_start))
     return Loaded(topic_id, epochs, every, repairs, moved)
 
 

@@ -39,6 +39,7 @@ from storage.log.checkpoints import (
     write_epochs,
 )
 from storage.log.log_loader import FIRST_EPOCH, KnownEnds, load_folder
+from storage.log.producer_files import ProducerFiles
 from storage.log.segment import EVERYTHING, Placed, Repair, Segment
 
 
@@ -62,6 +63,7 @@ class PartitionLog:
         "moved",
         "on_log_start_moved",
         "on_roll",
+        "producer_files",
         "recovery_point",
         "repairs",
         "reserve",
@@ -88,6 +90,7 @@ class PartitionLog:
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
         self.moved = OUR_LOG
+        self.producer_files = ProducerFiles(disk, path, lambda: self._segments)
         self.repairs: list[Repair] = []  # done by opening; the shell logs them
         self.reserve: Reserve | None = None  # disk space that `append` leaves to others
         self.on_roll: Callable[[PartitionLog], None] = lambda _: None
@@ -113,9 +116,9 @@ class PartitionLog:
         `known_end`: offsets below it were durable once. Raises TruncatedLog if some of these are
         missing, Corrupt, OSError.
         """
-        interval = self.settings.index_interval_bytes
         ends = KnownEnds(recovery_point, known_end, log_start_offset)
-        loaded = load_folder(self._disk, self._path, interval, ends)
+        every = self.settings.index_interval_bytes
+        loaded = load_folder(self._disk, self._path, every, ends, self.producer_files)
         self._topic_id, self._epochs, self._segments, self.repairs, self.moved = loaded
         first = self._segments[0].base_offset if self._segments else 0
         self._log_start_offset = max(log_start_offset, first)
@@ -253,6 +256,7 @@ class PartitionLog:
             elif at is not None:
                 self._log_start_offset = at
             segment = self._create_segment(self.log_end_offset if at is None else at)
+            self.producer_files.rolled_at = segment.base_offset
         self.on_roll(self)
         return segment
 
@@ -320,8 +324,6 @@ class PartitionLog:
         if not self._log_start_offset <= offset <= self.log_end_offset:
             raise IndexError(f"{offset} not in {self._log_start_offset}..{self.log_end_offset}")
 
-    # --- aborted transactions ------------------------------------------------------------------
-
     @property
     def left_open(self) -> Sequence[UnendedTransaction]:
         return self.moved.left_open
@@ -349,8 +351,6 @@ class PartitionLog:
             with self._files_lock:
                 save_aborted(self._disk, self._path, self._segments, sync=True)
                 self._aborted_are_dirty = False
-
-    # --- reading, batch by batch ---------------------------------------------------------------
 
     def batches(self, from_offset: int, *, check: bool = False) -> Iterator[bytes]:
         segments = self._segments

@@ -11,6 +11,7 @@ from storage.api import (
     AbortedTransaction,
     Corrupt,
     LogSettings,
+    StoredProducer,
     TopicPartition,
     UnendedTransaction,
 )
@@ -21,6 +22,25 @@ from storage.batch.record_batch import (
     read_records,
     with_offsets,
 )
+
+
+class MemoryProducerFiles:
+    """Snapshots by offset."""
+
+    def __init__(self) -> None:
+        self.rolled_at = -1
+        self.files: dict[int, Sequence[StoredProducer]] = {}
+
+    def write(self, offset: int, producers: Sequence[StoredProducer]) -> None:
+        self.files = {offset: producers}
+
+    def drop_beyond(self, log_end: int) -> None:
+        """As a start does."""
+        self.files = {each: found for each, found in self.files.items() if each <= log_end}
+
+    def read(self, log_start: int, log_end: int) -> tuple[int, Sequence[StoredProducer]] | None:
+        found = [each for each in self.files if log_start <= each <= log_end]
+        return (max(found), self.files[max(found)]) if found else None
 
 
 class MemoryLog:
@@ -42,6 +62,7 @@ class MemoryLog:
         self.log_start_offset = 0
         self.stored: list[bytes] = []
         self.aborted: list[AbortedTransaction] = []
+        self.producer_files = MemoryProducerFiles()
         self.left_open: Sequence[UnendedTransaction] = ()
         self.last_producer_id = -1
         self.flushes = 0

@@ -175,6 +175,9 @@ class Plane:
     def restart(self, settings: TopicSettings | None = None) -> None:
         self.settings = settings or self.settings
         self.events.clear()
+        if isinstance(self.store, MemoryStore):
+            for log in self.store.logs.values():
+                log.producer_files.drop_beyond(log.log_end_offset)
         self.data = self._start()
 
     def _next_id(self) -> TopicId:

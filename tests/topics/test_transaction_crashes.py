@@ -179,6 +179,12 @@ class Run:
     def save(self) -> None:
         self.plane.advance(self.plane.settings.producer_snapshot_interval_ms + 1)
 
+    def forget_states(self) -> None:
+        """The file of the producer states is lost: Kafka's snapshots and the log have them."""
+        self.kill()
+        self.disk.remove(f"{DATA}/producers") if self.disk.exists(f"{DATA}/producers") else None
+        self.kill()
+
     def checkpoint(self) -> None:
         self.log.flush()
         self.store.write_checkpoints()
@@ -238,7 +244,7 @@ def test_transactions_are_restored_as_the_log_has_them(seed: int) -> None:
     run = Run(seed)
     steps = [
         *[run.write] * 8, *[run.plain] * 2, *[run.end] * 5, run.roll, run.save,
-        run.checkpoint, run.stop, run.kill, run.lose_power,
+        run.checkpoint, run.stop, run.kill, run.lose_power, run.forget_states,
     ]  # fmt: skip
     for _ in range(60):
         run.chance.choice(steps)()

@@ -6,6 +6,7 @@ Kafka's counterpart: `KafkaApis.handleWriteTxnMarkersRequest`.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -50,7 +51,7 @@ def write_txn_markers(
             ),
             _partitions(marker),
             now,
-            lambda errors, number=number: written(number, errors),  # type: ignore[misc]
+            partial(written, number),
         )
 
 
