@@ -216,6 +216,8 @@ class World:
         self.ids = Ids()
         self.partitions = Partitions()
         self.events: list[TransactionEvent] = []
+        self.replies: list[Response] = []
+        self.wakes = 0
         self.failures: list[tuple[int, Exception]] = []
         self.storing = True
         self.logs: dict[int, MemoryLog] = {}
@@ -235,6 +237,7 @@ class World:
             reply=self._reply,
             observe=self.events.append,
             shard_failed=lambda partition, failure: self.failures.append((partition, failure)),
+            wake=self._wake,
             transaction_version=lambda: self.version,
             authorizer=self.authorizer,
             unsynced_data_lost=unsynced_data_lost,
@@ -243,6 +246,10 @@ class World:
     def _reply(self, token: ReplyToken, response: Response) -> None:
         assert isinstance(token, Token)
         token.answers.append(response)
+        self.replies.append(response)
+
+    def _wake(self) -> None:
+        self.wakes += 1
 
     # ------------------------------------------------------------ the log
 
