@@ -369,3 +369,25 @@ def first_error_of_last(world: TransactionWorld) -> ErrorCode:
     (response,) = world.tokens[-1].answers
     assert isinstance(response, TxnOffsetCommitResponse)
     return response.topics[0].partitions[0].error_code
+
+
+def test_a_bug_after_a_late_answer_ends_the_shard_and_not_the_transactions_turn(
+    world: TransactionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[Exception] = []
+    world.coordinator._shard_failed = lambda _, failure: failed.append(failure)
+
+    def planted(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("coordinator.offset_turns.decide_txn_offset_commit", planted)
+    world.verifier.is_slow = True
+    asked = world.txn_committing()
+    world.verifier.answer(world.verifier.asked[0])
+    assert first_error(asked) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert [str(failure) for failure in failed] == ["planted"]
+
+
+def test_an_id_that_no_record_can_hold_is_refused(world: TransactionWorld) -> None:
+    assert world.txn_commit("\ufffd" * 11_000) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.verifier.asked == []
