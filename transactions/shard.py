@@ -119,6 +119,9 @@ class TransactionShard:
     ) -> None:
         """Carry out one command. Raises TransactionDecisionFailed if nothing was changed."""
         transactional_id = command.transactional_id
+        if self._is_closed:
+            done(_CLOSED)
+            return
         if transactional_id in self._must_abort and not isinstance(command, AbortTransaction):
             done(_CONCURRENT)  # it is aborted first, as soon as the log takes that
             return

@@ -127,3 +127,19 @@ def test_decision_that_fails_when_its_producer_id_is_there(
     assert isinstance(answer, InitProducerIdResponse)
     assert answer.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert len(world.failures) == 1
+
+
+def test_shard_that_ends_while_it_asks_waiting_requests_again(world: World) -> None:
+    world.init()
+    world.storing = False
+    answers: list[object] = []
+
+    def close(errors: object) -> None:
+        answers.append(errors)
+        world.coordinator.on_log_failed(0, world.now)
+
+    world.produce(1_000, 0, done=close)
+    later = world.produce(1_000, 0, at("orders", 1), wait=True)
+    world.store()
+    assert answers == [{at("orders"): NONE}]
+    assert later == [{at("orders", 1): ErrorCode.NOT_COORDINATOR}]

@@ -427,6 +427,7 @@ class World:
         transactional_id: str = TX,
         add: bool = True,
         wait: bool = False,
+        done: Done | None = None,
     ) -> list[PartitionErrors]:
         """What Produce and TxnOffsetCommit ask; the list gets one entry, now or later."""
         answers: list[PartitionErrors] = []
@@ -436,7 +437,7 @@ class World:
             epoch,
             partitions or (at("orders"),),
             self.now,
-            answers.append,
+            done or answers.append,
             add=add,
             wait=wait,
         )
