@@ -202,13 +202,17 @@ class Names:
 
 
 class _Unnumbered(Names):
-    """For sorting: all random ids look the same, and topics have their names."""
+    """For sorting: random ids look the same, but for producers that have numbers already."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(names.topics, names.given_ms)
+        self._producers = names._producers
 
     def _number(self, random_id: str) -> str:
         return "#"
 
     def _nth(self, numbers: dict[int, int], given: int) -> int:
-        return 0
+        return numbers.get(given, 0)
 
 
 def render(message: Struct, version: int, names: Names) -> list[str]:
@@ -251,7 +255,7 @@ def _in_order(
     if (type(struct).__name__, field_name) not in UNORDERED:
         return elements
     # Sorted without the numbers of random ids: those are given in the order that results from it.
-    unnumbered = _Unnumbered(names.topics, names.given_ms)
+    unnumbered = _Unnumbered(names)
     return sorted(elements, key=lambda e: list(_lines(e, version, unnumbered, "", "")))
 
 

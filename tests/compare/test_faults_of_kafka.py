@@ -7,6 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -15,7 +20,13 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.names import ZERO_TOPIC_ID, ErrorCode
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, ProducerId, TopicName
 from tests.compare.client import topics
 from tests.compare.script import Script
 from tests.compare.servers import rollcall
@@ -65,3 +76,38 @@ def test_null_records_are_refused(script: Script) -> None:
     answer = a.ask(request, 9)
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code is not ErrorCode.NONE
+
+
+def test_a_marker_without_a_partition_holds_up_no_other_one(script: Script) -> None:
+    """Kafka counts the markers that it skips wrongly if the last one of a request is skipped."""
+    topic = script.topic()
+    known = [WritableTxnMarkerTopic(TopicName(topic), [0])]
+    nowhere = [WritableTxnMarkerTopic(TopicName(f"{topic}.nowhere"), [0])]
+    markers = [
+        WritableTxnMarker(ProducerId(5_000_000), 0, True, known),
+        WritableTxnMarker(ProducerId(5_000_001), 0, True, nowhere),
+    ]
+    answer = script.client("a").ask(WriteTxnMarkersRequest(markers), 2)
+    assert isinstance(answer, WriteTxnMarkersResponse)
+    errors = {
+        marker.producer_id - 5_000_000: partition.error_code
+        for marker in answer.markers
+        for named in marker.topics
+        for partition in named.partitions
+    }
+    assert errors == {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_no_transactions_get_no_partitions(script: Script) -> None:
+    answer = script.client("a").ask(AddPartitionsToTxnRequest(transactions=[]), 5)
+    assert isinstance(answer, AddPartitionsToTxnResponse)
+    assert answer.error_code is ErrorCode.NONE
+    assert not answer.results_by_transaction
+
+
+def test_the_last_session_id_is_unknown_like_others(script: Script) -> None:
+    """Kafka looks for it behind the last one of its caches: UNKNOWN_SERVER_ERROR."""
+    request = FetchRequest(session_id=2**31 - 1, session_epoch=1)
+    answer = script.client("a").ask(request, 12)
+    assert isinstance(answer, FetchResponse)
+    assert answer.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
