@@ -44,6 +44,7 @@ TIMES: Final = frozenset(
     {
         "transaction_start_time_ms",
         "last_timestamp",
+        "timestamp",
         "log_append_time_ms",
     }
 )
@@ -275,7 +276,7 @@ def _scalar(name: str, value: object, names: Names) -> str:
             return names.leader_epoch(value)
         if name == "session_id":
             return names.session(value)
-        if name in TIMES and value > 0 and value != AT_MS:
+        if name in TIMES and value > AT_MS:
             return "<given>" if value == names.given_ms else "<time>"
     if isinstance(value, IntEnum):
         return value.name
