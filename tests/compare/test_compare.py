@@ -33,7 +33,6 @@ AT_ONCE = 12  # most of them wait for a timer
 
 NOT_YET: Final = frozenset(
     {
-        "a_session_has_the_start_of_a_log",
         "transactions_add",
         "transactions_admin",
         "transactions_end",
