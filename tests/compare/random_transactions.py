@@ -116,10 +116,11 @@ class RandomTransactions:
 
     def commit(self, name: str) -> Fields:
         topic, partition = self.place()
+        version = 5 if self.is_new(name) else self.random.randrange(5)
+        generations = (-1,) * 9 + (0,) if version >= 3 else (-1,)
         return {"topic": topic, "partition": partition, "offset": self.random.randrange(90),
                 "group": self.random.choice(GROUPS), "behind": self.epoch(may_be_ahead=False),
-                "generation": self.random.choice((-1,) * 9 + (0,)),
-                "version": 5 if self.is_new(name) else self.random.randrange(5)}  # fmt: skip
+                "generation": self.random.choice(generations), "version": version}  # fmt: skip
 
     def read(self, name: str) -> Fields:
         topic, partition = self.place()
