@@ -67,7 +67,7 @@ class LogAppender:
 
     def must_read(self, job: AppendJob) -> bool:
         """Whether the log must be read before sequence numbers can be checked."""
-        if job.header.producer_id == NO_PRODUCER_ID or job.partition.producers is not None:
+        if job.header.producer_id <= NO_PRODUCER_ID or job.partition.producers is not None:
             return False
         return self._snapshots.must_read(job.log)
 
@@ -111,7 +111,7 @@ class LogAppender:
             return AppendFailed("the partition is offline")
         self._restore_producers(job)
         producers = partition.producers
-        if header.producer_id != NO_PRODUCER_ID:
+        if header.producer_id > NO_PRODUCER_ID:
             assert producers is not None, "restored above"
             checked_sequence = producers.check(
                 header, job.verification, must_verify=job.must_verify
@@ -160,7 +160,7 @@ class LogAppender:
             return
         restored = job.restored
         if restored is None:
-            if job.header.producer_id == NO_PRODUCER_ID and self._snapshots.must_read(log):
+            if job.header.producer_id <= NO_PRODUCER_ID and self._snapshots.must_read(log):
                 return
             restored = self._snapshots.restore(log)
         install(self._snapshots, partition, restored, job.now)

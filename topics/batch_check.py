@@ -160,7 +160,7 @@ def _header_fault(
         return _invalid(f"{header.records_count} records at {count} offsets")
     if header.is_control:
         return _invalid("a client must not write control records")
-    if header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
+    if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
         return _invalid(f"sequence number {header.base_sequence} of a producer with an id")
     if header.compression >= len(COMPRESSION_NAMES):
         return _invalid(f"unknown compression type {header.compression}")

@@ -249,7 +249,7 @@ class ProducerStates:
     def appended(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
         """Note a batch that was appended; a marker is `marker_appended`."""
         self.offset = first_offset + header.last_offset_delta + 1
-        if header.producer_id == NO_PRODUCER_ID or header.is_control:
+        if header.producer_id <= NO_PRODUCER_ID or header.is_control:
             return
         producer_id = ProducerId(header.producer_id)
         entry = self._entry(producer_id, header.producer_epoch, timestamp_ms)

@@ -41,6 +41,7 @@ TRANSACTION_UNKNOWN: Final = RejectedBatch(
 SEVERAL_PRODUCERS: Final = RejectedBatch(
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     "transactional batches of more than one producer",
+    "Transactional batches of one request must have one producer id and epoch",
     has_log_start=False,
 )
 TRANSACTION_UNNAMED: Final = RejectedBatch(

@@ -27,7 +27,7 @@ LOG_OVERHEAD = 12  # base offset and length: what comes before the bytes that th
 CRC_START = 21  # the checksum covers everything from the attributes on
 
 NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
+NO_PRODUCER_ID = -1  # or any smaller number
 NO_PRODUCER_EPOCH = -1
 COORDINATOR_SEQUENCE = 0  # what Kafka's coordinators write, though without a producer id it is idle
 

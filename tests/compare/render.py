@@ -103,6 +103,7 @@ UNORDERED: Final = frozenset(
         ("DescribeConfigsResponse", "results"),
         ("CreatableTopicResult", "configs"),
         ("OffsetFetchResponse", "topics"),
+        ("OffsetFetchResponseTopics", "partitions"),
         ("OffsetFetchResponseGroup", "topics"),
         ("CreateTopicsResponse", "topics"),
         ("DeleteTopicsResponse", "responses"),
@@ -151,7 +152,8 @@ class Names:
     ) -> None:
         """`topics`: the ids that are shown as names. `given_ms`: the scenario's time of records.
 
-        `numbers_epochs`: a restart raises the epochs of leaders, so what counts is their order.
+        `numbers_epochs`: a restart raises the epochs of coordinators, so what counts is their
+        order. Those of topics are hidden: here they stay.
         """
         self.topics = topics
         self.given_ms = given_ms
@@ -186,7 +188,10 @@ class Names:
         return f"P{self._nth(self._producers, producer_id)}"
 
     def leader_epoch(self, epoch: int) -> str:
-        """The epoch of a leader of a topic's or a coordinator's partition."""
+        """The epoch of the leader of a topic's partition."""
+        return "<epoch>" if self._numbers_epochs and epoch >= 0 else str(epoch)
+
+    def coordinator_epoch(self, epoch: int) -> str:
         if epoch < 0 or not self._numbers_epochs:
             return str(epoch)
         return f"E{self._nth(self._epochs, epoch)}"
@@ -273,7 +278,7 @@ def _scalar(name: str, value: object, names: Names) -> str:
         if name in PRODUCER_IDS:
             return names.producer(value)
         if name == "coordinator_epoch":
-            return names.leader_epoch(value)
+            return names.coordinator_epoch(value)
         if name == "session_id":
             return names.session(value)
         if name in TIMES and value > AT_MS:

@@ -30,6 +30,8 @@ class ProducerNames(Protocol):
 
     def leader_epoch(self, epoch: int) -> str: ...
 
+    def coordinator_epoch(self, epoch: int) -> str: ...
+
 
 def are_shown(records: object, names: ProducerNames) -> bool:
     """Whether these are whole batches of which one has a producer, or the time of this run."""
@@ -76,6 +78,6 @@ def shown_contents(data: bytes, position: int, header: BatchHeader, names: Produ
             key_version, kind = _KEY.unpack(key or b"")
             version, coordinator_epoch = _VALUE.unpack(value or b"")
             assert (key_version, version) == (0, 0)
-            epoch = names.leader_epoch(coordinator_epoch)
+            epoch = names.coordinator_epoch(coordinator_epoch)
             return f"{_MARKERS[kind]} coordinator_epoch={epoch} bytes={header.size}"
     return " ".join(f"{key!r}:{value!r}" for _, _, key, value, _ in records)

@@ -30,6 +30,9 @@ STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteC
 _RAISING: Final = re.compile(r" epoch=(?!32766 )\d{2,} timeout=60000 Empty ")
 """A record of a producer that only starts again, to raise the epoch."""
 
+_TOPIC_ID: Final = re.compile(r',"topicId":"[^"]*"')
+"""Kafka does not write it with the offsets of a transaction; see docs/differences.md."""
+
 _TAGS: Final = {0: "previous", 1: "next", 2: "client_version", 3: "next_epoch"}
 _ABORTED: Final = struct.Struct(">hqqqq")
 """An entry of `.txnindex`: version, producer id, first, last and last stable offset."""
@@ -45,6 +48,9 @@ class _Names(StoredNames):
         self._epochs: dict[int, str] = {}
 
     def leader_epoch(self, epoch: int) -> str:
+        return str(epoch)
+
+    def coordinator_epoch(self, epoch: int) -> str:
         if epoch < 0 or not self._numbers_epochs:
             return str(epoch)
         return self._epochs.setdefault(epoch, f"E{len(self._epochs) + 1}")
@@ -213,8 +219,10 @@ def _of_groups(data_dir: Path, scenario: str, names: _Names) -> Iterator[str]:
             assert key is not None
             group = decode_group_record(key, value).group
             if _is_of(scenario, group):
-                record = Stored(group or "", ("", number), key, value)
-                yield f"{OFFSETS_TOPIC} {_header(header, names)} {stored_line(record, names)}"
+                line = stored_line(Stored(group or "", ("", number), key, value), names)
+                if header.is_transactional:
+                    line = _TOPIC_ID.sub("", line)
+                yield f"{OFFSETS_TOPIC} {_header(header, names)} {line}"
 
 
 # ---------------------------------------------------------------- the scenario's topics

@@ -43,10 +43,19 @@ def partitions_are_added_in_every_version(script: Script) -> None:
     for version in range(4):
         a.add({first: [0], second: [0]}, version=version)
         a.add({first: [0]}, version=version)
-        a.add({first: [1, 2, 1]}, version=version)
+        a.add({first: [1, 2]}, version=version)
         a.describe_txn()
         a.commit_txn(version=3)
         a.describe_txn()
+
+
+@scenario("transactions")
+def a_partition_is_added_twice_in_one_request(script: Script) -> None:
+    topic = script.topic(partitions=2)
+    a = script.client("a")
+    a.init()
+    a.add({topic: [1, 0, 1]})
+    a.describe_txn()
 
 
 @scenario("transactions")

@@ -94,7 +94,6 @@ def the_versions_decide_in_turn(script: Script) -> None:
     a.send_records(topic)
     a.commit_txn(version=4)
     a.commit_txn(version=5)
-    a.commit_txn(version=5, epoch=a.producer_epoch - 1)
     a.add({topic: [0]})
     a.send_records(topic, version=11)
     a.abort_txn(version=5)
@@ -109,6 +108,17 @@ def the_versions_decide_in_turn(script: Script) -> None:
     a.abort_txn(version=4)
     a.describe_txn()
     a.read(topic)
+
+
+@scenario("transactions")
+def an_older_producer_repeats_the_end_of_a_first_version(script: Script) -> None:
+    topic = script.topic()
+    a = script.client("a")
+    a.init()
+    a.init()
+    a.add({topic: [0]})
+    a.commit_txn(version=4)
+    a.commit_txn(epoch=a.producer_epoch - 1)
 
 
 @scenario("transactions")

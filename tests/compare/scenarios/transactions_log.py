@@ -172,7 +172,6 @@ def an_open_transaction_goes_on_after_a_restart(script: Script) -> None:
     a.read(topic)
     a.fetch_offsets({topic: [0]}, require_stable=True)
     a.send_records(topic, b"2", sequence=1)
-    a.send_records(topic, b"1", sequence=0)
     a.send_records(topic, b"4", sequence=3)
     a.send_records(topic, b"3", sequence=2)
     a.send_records(topic, partition=1)
@@ -232,6 +231,18 @@ def a_new_producer_fences_after_a_restart(script: Script) -> None:
 
 
 @scenario(RESTARTS)
+def older_batches_are_not_known_after_a_restart(script: Script) -> None:
+    topic = script.topic()
+    a = script.client("a")
+    a.init_idempotent()
+    for number in range(7):
+        a.send_records(topic, b"%d" % number, is_transactional=False)
+    script.restart_broker()
+    for sequence in (6, 5, 2):
+        a.send_records(topic, b"again", is_transactional=False, sequence=sequence)
+
+
+@scenario(RESTARTS)
 def sequences_go_on_after_a_restart(script: Script) -> None:
     topic = script.topic()
     a = script.client("a")
@@ -240,7 +251,7 @@ def sequences_go_on_after_a_restart(script: Script) -> None:
         a.send_records(topic, b"%d" % number, is_transactional=False)
     script.restart_broker()
     a.describe_producers({topic: [0]})
-    for sequence in (6, 5, 2, 8, 0):
+    for sequence in (6, 8, 0):
         a.send_records(topic, b"again", is_transactional=False, sequence=sequence)
     a.send_records(topic, b"7", is_transactional=False, sequence=7)
     a.read(topic)

@@ -267,11 +267,20 @@ def clients_write_no_markers(script: Script) -> None:
                 at_ms=script.given_ms,
             )  # fmt: skip
             a.ask_produce({topic: {0: marker}}, txn=script.name)
-    nobodys = a_batch(b"x", producer=Producer(attributes=TRANSACTIONAL), at_ms=script.given_ms)
-    a.ask_produce({topic: {0: nobodys}}, txn=script.name)
-    a.ask_produce({topic: {0: nobodys}}, txn=script.name, version=9)
     a.commit_txn()
     a.read(topic)
+
+
+@scenario("transactions")
+def transactional_records_need_a_producer(script: Script) -> None:
+    topic = script.topic()
+    a = script.client("a")
+    a.init()
+    a.send_records(topic)
+    nobodys = a_batch(b"x", producer=Producer(attributes=TRANSACTIONAL), at_ms=script.given_ms)
+    for version in (9, 11, 12):
+        a.ask_produce({topic: {0: nobodys}}, txn=script.name, version=version)
+    a.commit_txn()
 
 
 @scenario("transactions")
@@ -376,6 +385,14 @@ def a_transaction_needs_its_partitions(script: Script) -> None:
     for version in (9, 11, 12):
         a.send_records(f"{script.name}.nowhere", version=version)
         a.send_records(topic, partition=7, version=version)
+    a.describe_txn()
+
+
+@scenario("transactions")
+def topics_of_coordinators_take_no_records(script: Script) -> None:
+    a = script.client("a")
+    a.init()
+    for version in (9, 11, 12):
         a.send_records(OFFSETS_TOPIC, version=version)
         a.send_records("__transaction_state", version=version)
     a.describe_txn()
