@@ -166,8 +166,8 @@ class _NewestCommits:
 
     Most of a log is members that commit the same partitions again and again, a batch each; to
     decode all of that would cost a third of what the commits cost the daemon itself. Deferred
-    commits are applied before a tombstone or a record of a group, which may depend on them. The
-    first commit of a key is not deferred: it sets the age of a new group.
+    commits are applied before a tombstone, a record of a group, and what a transaction wrote, which
+    may depend on them. The first commit of a key is not deferred: it sets the age of a new group.
     """
 
     __slots__ = ("_committed", "_deferred", "_image", "_seen", "records")

@@ -3,7 +3,8 @@
 A transactional record has no effect until the marker that ends its transaction, a commit or an
 abort, further down the log. A reader that turns the log into state feeds every batch, in order, and
 gets back what counts by then: plain records at once, those of a transaction with its commit marker.
-Records of an open transaction are withheld.
+Records of an open transaction are withheld. Imports read logs so; a load of the coordinator, which
+keeps transactions open, does not (coordinator/restore.py).
 
 Of two commits of one key the later in the log wins, not the later marker: so a plain record, or one
 of a transaction that ended first, removes its key from the transactions that wrote it before.
@@ -65,10 +66,6 @@ class CommittedRecords:
             for record in records:
                 self._replace(record)
         return records
-
-    def hold(self, withheld: Withheld) -> None:
-        """Add a record that an earlier read, up to where this one begins, had withheld."""
-        self._open.setdefault(withheld.producer_id, {})[withheld.record.key] = withheld
 
     @property
     def withheld(self) -> Iterator[Withheld]:
