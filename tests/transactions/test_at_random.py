@@ -10,6 +10,7 @@ partitions were given:
 - the epochs of a partition's markers never go backwards, nor those of its coordinator;
 - a partition has its marker before the transaction is completed;
 - what a client was told outlives every crash;
+- a transaction that was open when the power failed is not committed;
 - when everything works again each transaction that was decided is completed, each that was
   abandoned is aborted after its timeout, and each transactional id can be used.
 """
@@ -64,6 +65,7 @@ class Checker:
         self.owners: dict[tuple[str, Identity], int] = {}
         self.newest: dict[str, Identity] = {}
         self.decided: dict[tuple[str, Identity], bool] = {}
+        self.lost: set[tuple[str, int, int, int]] = set()
         self.final: set[tuple[str, Identity]] = set()  # with transaction version 2
         self.ids: dict[int, str] = {}
         self.written = 0
@@ -99,6 +101,13 @@ class Checker:
             self.last[name] = metadata
         self.written = len(stored)
 
+    def power_failed(self) -> None:
+        """Records of open transactions may be gone."""
+        self.check()
+        for metadata in self.last.values():
+            if metadata.state is TransactionState.ONGOING and metadata.partitions:
+                self.lost.add(_begun(metadata))
+
     def _transition(
         self, name: str, before: TransactionMetadata | None, metadata: TransactionMetadata
     ) -> None:
@@ -111,6 +120,10 @@ class Checker:
             if metadata.client_transaction_version == 2:
                 assert key not in self.final, "decided twice"
                 self.final.add(key)
+            if metadata.is_commit:
+                assert _begun(before) not in self.lost, (
+                    "records of a committed transaction are lost"
+                )
             self.decided[key] = metadata.is_commit  # an older client goes on with its epoch
         if metadata.state in COMPLETED:
             assert before.is_commit is metadata.is_commit
@@ -149,6 +162,12 @@ LEGAL_BEFORE: Final = {
     TransactionState.COMPLETE_COMMIT: {TransactionState.PREPARE_COMMIT},
     TransactionState.COMPLETE_ABORT: {TransactionState.PREPARE_ABORT},
 }
+
+
+def _begun(metadata: TransactionMetadata) -> tuple[str, int, int, int]:
+    """Names an ongoing transaction; an abort by the coordinator raises the epoch."""
+    name, producer_id = metadata.transactional_id, metadata.producer_id
+    return name, producer_id, metadata.producer_epoch, metadata.started_at_ms
 
 
 class Run(Struct):
@@ -201,9 +220,12 @@ class Run(Struct):
 
     def crash(self) -> None:
         """What clients have on its way is lost; the partitions keep what they took."""
-        storing = self.world.storing
-        self.world.crash()
-        self.world.storing = storing
+        lost = self.random.random() < 0.3
+        if lost:
+            self.checker.power_failed()
+        # As the broker does: until the aborts are stored, the next start learns of the loss too.
+        lost = lost or self.world.coordinator.unsettled_partitions > 0
+        self.world.crash(unsynced_data_lost=lost)
         for producer in self.producers:
             producer.initializing = producer.ending = producer.adding = None
 

@@ -11,7 +11,7 @@ from seams.now import Now
 from tests.transactions.test_at_random import STEPS, Checker, Run
 from tests.transactions.world import World
 from transactions import shard
-from transactions.decide import end_txn, init_producer_id
+from transactions.decide import init_producer_id
 from transactions.ending import Ending
 from transactions.metadata import TransactionMetadata
 from transactions.outcome import TransactionOutcome, Transition
@@ -79,13 +79,8 @@ def timeouts_are_forgotten(patch: Patch) -> None:
     patch.setattr(shard, "is_timed_out", lambda *_: False)
 
 
-def any_epoch_before_is_a_repeated_request(patch: Patch) -> None:
-    """Kafka's own; see docs/differences.md."""
-    patch.setattr(
-        end_txn,
-        "_is_retry",
-        lambda metadata, command: metadata.producer_epoch == command.producer_epoch + 1,
-    )
+def lost_records_are_not_noticed(patch: Patch) -> None:
+    patch.setattr(TransactionShard, "_with_unsynced_data", lambda _: ())
 
 
 def markers_before_the_decision_is_stored(patch: Patch) -> None:
@@ -108,7 +103,7 @@ BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     complete_before_all_markers,
     prepared_is_not_finished_after_a_load,
     timeouts_are_forgotten,
-    any_epoch_before_is_a_repeated_request,
+    lost_records_are_not_noticed,
     markers_before_the_decision_is_stored,
 )
 
