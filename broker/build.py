@@ -115,11 +115,7 @@ def build(
     ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
     offsets_logs = _offsets_logs(base, data_plane.registry)
     ownership = Ownership(
-        offsets_logs,
-        base.clock,
-        observer,
-        attach=lambda log: _attach_offsets(data_plane, coordinator, log),
-        turned=ticker.arm,
+        offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
     )
     transaction_topic = _transaction_topic(base, data_plane, ticker)
     history = _history(base, data_dir) if config.rollcall_history_enable else None
@@ -171,6 +167,7 @@ def _connect(daemon: Daemon) -> None:
     bridge.clock = daemon.clock
     bridge.shards = {OFFSETS_TOPIC: daemon.coordinator}
     bridge.readers = daemon.data_plane
+    daemon.ownership.attach = partial(_attach_offsets, daemon.data_plane, daemon.coordinator)
     bridge.stalls = daemon.ticker.stalls
     bridge.on_flush = (
         *(ownership.on_flush for ownership in daemon.ownerships),

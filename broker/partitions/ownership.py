@@ -96,7 +96,7 @@ class Ownership:
         self._logs = logs
         self._clock = clock
         self._observe = observe
-        self._attach = attach
+        self.attach = attach
         self._turned = turned
         self._locks: dict[int, asyncio.Lock] = {}
         self._open: dict[int, tuple[Log, TopicLog]] = {}
@@ -323,7 +323,7 @@ class Ownership:
         self.coordinator.finish_load(partition, self._clock.now())
         progress.read(self.coordinator.load_left(partition)[0])
         self._restoring[partition] = None
-        self._attach(log)
+        self.attach(log)
         self._turned()
         self._observe(
             PartitionRead(

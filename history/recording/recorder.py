@@ -48,15 +48,7 @@ from coordinator.events import (
 from coordinator.group import GroupType
 from coordinator.group_types import AnyGroupView, as_classic
 from coordinator.member_identity import MemberIdentity
-from coordinator.offsets.events import (
-    OffsetEvent,
-    OffsetsCommitted,
-    OffsetsDeleted,
-    OffsetsPending,
-    PendingOffsetEvent,
-    PendingOffsetsDeleted,
-    PendingOffsetsEnded,
-)
+from coordinator.offsets import events as offset_events
 from history.causes import Removal
 from history.consumer_entries import GroupConvertedEntry
 from history.entries import (
@@ -108,7 +100,13 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import NO_GENERATION, GroupId, GroupState, MemberId, TopicId, TopicName
 from seams.now import Now
 
-_ClassicTurnEvent = GroupCreated | GroupDeleted | ClassicEvent | OffsetEvent | PendingOffsetEvent
+_ClassicTurnEvent = (
+    GroupCreated
+    | GroupDeleted
+    | ClassicEvent
+    | offset_events.OffsetEvent
+    | offset_events.PendingOffsetEvent
+)
 
 _MembershipEvent = (
     MemberRejoined
@@ -267,14 +265,14 @@ class HistoryRecorder:
             assert group is not None
             return self._membership_entries(group, event, now)
         match event:
-            case OffsetsCommitted() | OffsetsDeleted():
+            case offset_events.OffsetsCommitted() | offset_events.OffsetsDeleted():
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case GroupDeleted():
                 self._rebalances.forget(event.group_id)
                 self.consumers.state.reconciliations.forget(event.group_id)
                 self._topics.forget(event.group_id)
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
-            case PendingOffsetsEnded():
+            case offset_events.PendingOffsetsEnded():
                 return aborted_entries(event, now.wall_ms, self.limits.offsets)
             case PendingMemberRemoved():
                 self._pending_member_removed(event, now)
@@ -297,8 +295,8 @@ class HistoryRecorder:
                 | SyncParked()
                 | AssignmentDropped()
                 | ChangedTopicsForgotten()
-                | OffsetsPending()
-                | PendingOffsetsDeleted()
+                | offset_events.OffsetsPending()
+                | offset_events.PendingOffsetsDeleted()
             ):
                 return ()  # not recorded
             case _:
