@@ -161,6 +161,19 @@ def _(event: topics.RecordsDeleted) -> Iterable[LogLine]:
     )
 
 
+@log_lines_for(NODE_LINES, topics.MarkerNotAppended)
+def _(event: topics.MarkerNotAppended) -> Iterable[LogLine]:
+    yield LogLine(
+        "warning",
+        "Refused a transaction marker: its coordinator or producer has a newer epoch there",
+        {
+            "partition": _partition(event.topic_partition),
+            "error": event.error_code.name,
+            "reason": event.reason,
+        },
+    )
+
+
 @log_lines_for(NODE_LINES, topics.SegmentsDeleted)
 def _(event: topics.SegmentsDeleted) -> Iterable[LogLine]:
     yield LogLine(
