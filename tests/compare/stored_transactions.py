@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from logtools.group_records import decode_group_record
 from logtools.layout import place_at
 from logtools.walk import Batch, walk
@@ -218,10 +219,14 @@ def _of_groups(data_dir: Path, scenario: str, names: _Names) -> Iterator[str]:
         for _, _, key, value, _ in read_records(batch.content):
             assert key is not None
             group = decode_group_record(key, value).group
+            if int.from_bytes(key[:2], signed=True) == GENERATION_BEGUN:
+                continue  # ours alone
             if _is_of(scenario, group):
-                line = stored_line(Stored(group or "", ("", number), key, value), names)
+                record = Stored(group or "", ("", number), key, value)
                 if header.is_transactional:
-                    line = _TOPIC_ID.sub("", line)
+                    line = _TOPIC_ID.sub("", stored_line(record, StoredNames({})))
+                else:
+                    line = stored_line(record, names)
                 yield f"{OFFSETS_TOPIC} {_header(header, names)} {line}"
 
 

@@ -137,6 +137,7 @@ STORED_OTHERWISE = {
     "an_unknown_classic_member_joins_an_empty_consumer_group": "Kafka's epochs begin again",
     "an_offset_with_its_own_retention_expires": "the timer that looks for expired offsets may come "
     "between the two commits, at either broker",
+    "topics_of_coordinators_take_no_records": "we refuse before a partition is added",
 }
 """The newest commit of each partition is the same all the same."""
 

@@ -94,6 +94,16 @@ def test_a_marker_without_a_partition_holds_up_no_other_one(script: Script) -> N
     assert errors == {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
+def test_a_marker_has_a_producer(script: Script) -> None:
+    """Kafka answers UNKNOWN_SERVER_ERROR."""
+    topics = [WritableTxnMarkerTopic(script.topic(), [0])]
+    markers = [WritableTxnMarker(ProducerId(-1), 0, True, topics)]
+    answer = script.client("a").ask(WriteTxnMarkersRequest(markers), 2)
+    assert isinstance(answer, WriteTxnMarkersResponse)
+    result = answer.markers[0].topics[0].partitions[0]
+    assert result.error_code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
 def test_the_last_session_id_is_unknown_like_others(script: Script) -> None:
     """Kafka looks for it behind the last one of its caches: UNKNOWN_SERVER_ERROR."""
     request = FetchRequest(session_id=2**31 - 1, session_epoch=1)

@@ -16,6 +16,7 @@ from protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from protocol.names import ErrorCode
 from seams.now import Now
 from seams.transactions import PartitionErrors, TransactionMarker, TransactionPartitions
 from storage.api import TopicPartition
@@ -41,6 +42,10 @@ def write_txn_markers(
     if not request.markers:
         answer(WriteTxnMarkersResponse())
     for number, marker in enumerate(request.markers):
+        if marker.producer_id < 0:  # a batch without a producer is no marker
+            keys = _partitions(marker)
+            written(number, dict.fromkeys(keys, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+            continue
         partitions.write_markers(
             TransactionMarker(
                 marker.producer_id,
