@@ -37,13 +37,20 @@ from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
-from broker.net.dispatch import Dispatcher
+from broker.net.dispatch import Core, Dispatcher
 from broker.net.server import Server
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from broker.partitions.transaction_topic import TransactionTopic
+from broker.transactions.partitions import GroupVerification
+from broker.transactions.parts import (
+    EventLoop,
+    Neighbours,
+    make_transactions,
+    watch_of,
+)
 from config.dynamic_rules import DynamicRules
 from config.keys import Config
 from config.settings import (
@@ -77,6 +84,7 @@ from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.group_config_store import GroupConfigStore
 from topics.registry import TopicRegistry
+from transactions.coordinator import TransactionCoordinator
 
 
 class _Base(Struct, frozen=True):
@@ -87,6 +95,8 @@ class _Base(Struct, frozen=True):
     observer: Observer
     clock: SystemClock
     storage: Storage
+    boot: BootRecord
+    verification: GroupVerification
 
 
 def build(
@@ -105,7 +115,7 @@ def build(
     guard = LoopGuard(is_strict=strict_files)
     bridge = JournalBridge(loop)
     storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
-    base = _Base(config, loop, observer, SystemClock(), storage)
+    base = _base(config, loop, observer, storage)
     server = Server(loop, base.clock, server_limits(config), observer)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
@@ -114,16 +124,16 @@ def build(
     base = replace(base, config=config)
     ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
     offsets_logs = _offsets_logs(base, data_plane.registry)
-    ownership = Ownership(
-        offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
-    )
+    ownership = _ownership(base, offsets_logs, data_plane, ticker)
     transaction_topic = _transaction_topic(base, data_plane, ticker)
     history = _history(base, data_dir) if config.rollcall_history_enable else None
     assignments = _assignments(base)
-    coordinator = _coordinator(base, server, cluster, data_plane, ownership, history, assignments)
+    coordinator = _coordinator(
+        base, server, cluster, data_plane, ownership, history, assignments, transaction_topic
+    )
+    transactions = _transactions(base, server, data_plane, coordinator, transaction_topic, ticker)
     flush_watch = _flush_watch(base)
     lag = _lag_sampler(base, coordinator, data_plane)
-    worker = WorkerProcess()
     daemon = Daemon(
         config=config,
         loop=loop,
@@ -133,21 +143,21 @@ def build(
         journal=storage.journal,
         bridge=bridge,
         server=server,
-        dispatcher=Dispatcher(server.reply, coordinator, data_plane),
+        dispatcher=_dispatcher(base, server, coordinator, data_plane, transactions),
         coordinator=coordinator,
         data_plane=data_plane,
         io=io,
         ownership=ownership,
         transaction_topic=transaction_topic,
-        boot=BootRecord(
-            storage.disk, storage.path, current_boot_id(), was_clean=storage.store.was_clean
-        ),
+        boot=base.boot,
+        transactions=transactions,
         ticker=ticker,
         gc_policy=GcPolicy(),
         health=_health(base, ownership, transaction_topic, flush_watch),
         lag=lag,
         verdicts=_verdict_watch(base, data_plane, history, lag),
-        worker=worker,
+        transaction_watch=watch_of(config, data_plane, coordinator, transactions, observer),
+        worker=(worker := WorkerProcess()),
         assignments=assignments,
         snapshotter=_snapshotter(base, offsets_logs, ownership, worker),
         log_cleaner=_log_cleaner(base, data_plane.registry, coordinator),
@@ -161,13 +171,23 @@ def build(
     return daemon
 
 
+def _base(
+    config: Config, loop: asyncio.AbstractEventLoop, observer: Observer, storage: Storage
+) -> _Base:
+    was_clean = storage.store.was_clean
+    boot = BootRecord(storage.disk, storage.path, current_boot_id(), was_clean=was_clean)
+    return _Base(config, loop, observer, SystemClock(), storage, boot, GroupVerification())
+
+
 def _connect(daemon: Daemon) -> None:
     """Set the callbacks of parts that were made before those that they call."""
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
     bridge.clock = daemon.clock
-    bridge.shards = {OFFSETS_TOPIC: daemon.coordinator}
+    bridge.shards = {
+        OFFSETS_TOPIC: daemon.coordinator,
+        TRANSACTION_STATE_TOPIC: daemon.transactions,
+    }
     bridge.readers = daemon.data_plane
-    daemon.ownership.attach = partial(_attach_offsets, daemon.data_plane, daemon.coordinator)
     bridge.stalls = daemon.ticker.stalls
     bridge.on_flush = (
         *(ownership.on_flush for ownership in daemon.ownerships),
@@ -181,6 +201,9 @@ def _connect(daemon: Daemon) -> None:
     daemon.server.stalls = daemon.ticker.stalls
     daemon.clock.on_stall = daemon.on_stall
     daemon.ownership.coordinator = daemon.coordinator
+    daemon.ownership.attach = partial(_attach_offsets, daemon.data_plane, daemon.coordinator)
+    daemon.transaction_topic.ownership.coordinator = daemon.transactions
+    daemon.transaction_topic.coordinator = daemon.transactions
     daemon.data_plane.registry.subscribe(daemon.on_topic_change)
     daemon.loop.set_exception_handler(daemon.on_loop_error)
     counters = daemon.observer.counters
@@ -189,8 +212,8 @@ def _connect(daemon: Daemon) -> None:
     counters.on_group_deleted = lag.group_deleted
     watch.group_of = lag.group
     lag.watcher = watch
+    lag.on_round_end = daemon.on_lag_round
     if daemon.history is not None:
-        lag.on_round_end = daemon.history.flush_steady_commits
         daemon.history.subscribe(watch.on_entry)
         daemon.history.subscribe(counters.count_entry)
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
@@ -303,20 +326,26 @@ def _offsets_logs(base: _Base, registry: TopicRegistry) -> CoordinatorLogs:
     return CoordinatorLogs(storage.disk, storage.store, storage.journal, topic_id, settings)
 
 
+def _ownership(
+    base: _Base, logs: CoordinatorLogs, data_plane: DataPlane, ticker: Ticker
+) -> Ownership:
+    return Ownership(
+        logs,
+        base.clock,
+        base.observer,
+        attach=data_plane.attach,
+        turned=ticker.arm,
+        topic=logs.topic,
+    )
+
+
 def _transaction_topic(base: _Base, data_plane: DataPlane, ticker: Ticker) -> TransactionTopic:
     """Its logs get their id and settings when the topic is there."""
     storage, topic = base.storage, TRANSACTION_STATE_TOPIC
     logs = CoordinatorLogs(
         storage.disk, storage.store, storage.journal, NO_TOPIC_ID, LogSettings(), topic
     )
-    ownership = Ownership(
-        logs,
-        base.clock,
-        base.observer,
-        attach=data_plane.attach,
-        turned=ticker.arm,
-        topic=topic,
-    )
+    ownership = _ownership(base, logs, data_plane, ticker)
     create = data_plane.create_transaction_state_topic
     return TransactionTopic(data_plane.registry, create, logs, ownership)
 
@@ -356,6 +385,11 @@ def _health(
     return Health(ownership, partitions, lambda: flush_watch.reason, topic.ownership)
 
 
+def _dispatcher(base: _Base, server: Server, *cores: Core) -> Dispatcher:
+    level = base.config.rollcall_transaction_version
+    return Dispatcher(server.reply, *cores, transaction_version=level)
+
+
 def _assignments(base: _Base) -> AssignmentThread:
     observer = base.observer
     return AssignmentThread(
@@ -371,6 +405,7 @@ def _coordinator(
     ownership: Ownership,
     history: HistoryLog | None,
     assignments: AssignmentThread,
+    topic: TransactionTopic,
 ) -> GroupCoordinator:
     registry = data_plane.registry
     reply, observe = fail_at(base.config.rollcall_crash_at, server.reply, base.observer)
@@ -390,6 +425,26 @@ def _coordinator(
         deleted_topics=registry.forgetting,
         offsets_forgotten=registry.offsets_forgotten,
         group_configs=data_plane.group_configs,
+        find_transactions=topic.find,
+        verifier=base.verification,
+        first_unstable_changed=lambda partition, offset: data_plane.set_first_unstable(
+            TopicPartition(OFFSETS_TOPIC, partition), offset
+        ),
+    )
+
+
+def _transactions(
+    base: _Base,
+    server: Server,
+    data_plane: DataPlane,
+    groups: GroupCoordinator,
+    topic: TransactionTopic,
+    ticker: Ticker,
+) -> TransactionCoordinator:
+    neighbours = Neighbours(data_plane, groups, topic, base.verification)
+    timing = EventLoop(base.loop, base.clock, ticker.arm)
+    return make_transactions(
+        base.config, neighbours, server.reply, base.observer, base.boot, timing
     )
 
 

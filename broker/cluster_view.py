@@ -51,6 +51,10 @@ class ClusterOfOne:
         self.rack = config.broker_rack or None
         self.log_dir = str(config.data_dir.absolute())
 
+    @property
+    def transaction_version(self) -> int:
+        return self._config.rollcall_transaction_version
+
     def log_dir_space(self) -> LogDirSpace:
         volume = os.statvfs(self.log_dir)
         return LogDirSpace(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)

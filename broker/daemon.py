@@ -19,6 +19,7 @@ from broker.background.worker import WorkerProcess
 from broker.health import Health
 from broker.history_log.writer import HistoryLog
 from broker.lag.sampler import LagSampler
+from broker.lag.transaction_watch import TransactionWatch
 from broker.lag.verdict_watch import VerdictWatch
 from broker.loop.assignment_thread import AssignmentThread
 from broker.loop.clock import SystemClock
@@ -60,6 +61,10 @@ from storage.loop_guard import LoopGuard
 from topics.data_plane import DataPlane
 from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
 from topics.registry import TopicRegistry
+from transactions.coordinator import TransactionCoordinator
+
+UNSETTLED_CHECK_S: Final = 0.2
+"""Between two looks whether all transactions that lost records are aborted."""
 
 STORE_TIMEOUT_S: Final = 10.0
 """At a stop: how long the disk may take for what was appended last."""
@@ -95,11 +100,13 @@ class Daemon:
     ownership: Ownership
     transaction_topic: TransactionTopic
     boot: BootRecord
+    transactions: TransactionCoordinator
     ticker: Ticker
     gc_policy: GcPolicy
     health: Health
     lag: LagSampler
     verdicts: VerdictWatch
+    transaction_watch: TransactionWatch
     worker: WorkerProcess
     assignments: AssignmentThread
     snapshotter: Snapshotter
@@ -109,6 +116,7 @@ class Daemon:
     flush_watch: FlushWatch
     guard: LoopGuard
     sealed_flush: SealedFlush
+    recording_boot: asyncio.Task[None] | None = None
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
 
@@ -142,7 +150,7 @@ class Daemon:
         self.sealed_flush.start()
         self.flush_watch.start()
         self.ticker.stalls.watch_gc()
-        self.ticker.start([self.coordinator, self.data_plane, self.server])
+        self.ticker.start([self.coordinator, self.transactions, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
 
     async def load(self) -> None:
@@ -155,7 +163,7 @@ class Daemon:
             self.transaction_topic.open(),
         )
         self.dispatcher.on_coordinator_request(None)
-        await self._record_boot()
+        self.recording_boot = self.loop.create_task(self._record_boot())
         self.snapshotter.start()
         self.log_cleaner.start()
         if self.history is not None:
@@ -166,10 +174,9 @@ class Daemon:
         self.guard.begin()
 
     async def _record_boot(self) -> None:
-        """Once what a loss of unsynced records means for open transactions is on the disk."""
-        ownership = self.transaction_topic.ownership
-        if self.boot.lost and (ownership.failed or not await ownership.flush(STORE_TIMEOUT_S)):
-            return  # the next start aborts what could not be aborted now
+        """Once the transactions that lost records are aborted."""
+        while self.transactions.unsettled_partitions:  # noqa: ASYNC110 - a number tells nobody
+            await asyncio.sleep(UNSETTLED_CHECK_S)
         try:
             await self.loop.run_in_executor(None, self.boot.save)
         except OSError as failure:
@@ -178,6 +185,9 @@ class Daemon:
     async def stop(self) -> bool:
         """As the module docstring says; False if not everything could be stored."""
         self.health.stopping = True
+        if self.recording_boot is not None:
+            self.recording_boot.cancel()
+            await asyncio.wait([self.recording_boot])
         self.observer(DaemonStep("Shutting down."))
         await self.lag.stop()
         await self.log_cleaner.stop()
@@ -193,8 +203,8 @@ class Daemon:
         if not all(stored):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served
-        for ownership in self.ownerships:
-            ownership.resign_all()
+        self.transaction_topic.ownership.resign_all()  # first: it writes markers to the other
+        self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
         await self.snapshotter.stop(served)
         await self.worker.stop()
@@ -223,7 +233,7 @@ class Daemon:
         failures = self.store.close()
         if not failures:
             try:
-                self.boot.clear()
+                self.boot.clear(is_resolved=not self.transactions.unsettled_partitions)
             except OSError as refusal:
                 failures.append(refusal)
         for failure in failures:
@@ -264,6 +274,11 @@ class Daemon:
         """Before any group is loaded again."""
         if self.history is not None:
             await self.history.reopen_in_thread()
+
+    def on_lag_round(self, now: Now) -> None:
+        if self.history is not None:
+            self.history.flush_steady_commits(now)
+        self.transaction_watch.inspect(now)
 
     def on_stall(self, stalled_ms: int) -> None:
         self.observer(LoopStalled(stalled_ms))

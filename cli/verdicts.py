@@ -48,8 +48,8 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
 
 
 def _text(verdict: Mapping[str, object]) -> str:
-    group = printable(str(verdict["group"]))
-    head = f"{group}: {verdict['verdict']} (since {instant(_ms(verdict['since_ms']))})"
+    whose = printable(str(verdict["group"] or verdict["subject"]))
+    head = f"{whose}: {verdict['verdict']} (since {instant(_ms(verdict['since_ms']))})"
     return "\n".join(
         [head, _indented(str(verdict["summary"])), _indented(f"Remedy: {verdict['remedy']}")]
     )

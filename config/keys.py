@@ -561,6 +561,12 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         "verdict, or twice its usual pause between commits if that is longer.",
         at_least=1,
     )
+    rollcall_trouble_open_transaction_ms: int = integer(
+        120_000,
+        "How long an open transaction may keep the last stable offset of a partition from moving "
+        "before there is a verdict on its producer.",
+        at_least=1,
+    )
     rollcall_trouble_commits_per_second: int = integer(
         100,
         "Commits of one client that make a storm. A commit per poll is far below.",
@@ -783,6 +789,14 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = integer(
         3_600_000, "How often expired transactional ids are removed.", at_least=1
+    )
+    rollcall_transaction_version: int = integer(
+        2,
+        "Level of the feature transaction.version, as kafka-features shows it. 2: a new producer "
+        "epoch for each transaction (KIP-890). 1: as in Kafka 3. 0: records in "
+        "__transaction_state that a Kafka before 4.0 can read.",
+        at_least=0,
+        at_most=2,
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = integer(
         100,

@@ -20,6 +20,7 @@ from broker.observe.events import PartFailed
 from console.history_api import HistoryApi
 from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate
+from console.transactions_api import TransactionsApi
 from console.verdicts_api import VerdictsApi
 from rollcall import __version__
 
@@ -48,6 +49,7 @@ _INDEX: Final = f"""<!doctype html>
 <li><a href="/livez">/livez</a> whether the process is alive
 <li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
 <li><a href="/api/verdicts">/api/verdicts</a> current verdicts on groups; ?group=G for one of them
+<li><a href="/api/transactions">/api/transactions</a> open transactions and their producers
 <li>/api/rebalances?group=G why a group rebalanced; /api/history?group=G its events
 </ul>
 </html>
@@ -72,6 +74,7 @@ class Console:
                 web.get("/readyz", self._readyz),
                 *LagApi(daemon).routes(),
                 *VerdictsApi(daemon).routes(),
+                *TransactionsApi(daemon).routes(),
                 *HistoryApi(daemon).routes(),
             ]
         )

@@ -1,6 +1,6 @@
 """Verdicts API: the current verdicts, each with its evidence and remedy.
 
-    GET /api/verdicts            all groups, the longest standing first
+    GET /api/verdicts            all groups and producers, the longest standing first
     GET /api/verdicts?group=G    of one group
 docs/verdicts.md describes the verdicts. `rollcall verdicts` prints the answers.
 """
@@ -36,8 +36,10 @@ class VerdictsApi:
             limit = whole_number(request, "limit", VERDICTS_DEFAULT, VERDICTS_MAX)
         except ValueError as fault:
             return refusal(400, str(fault))
-        watch = self._daemon.verdicts
-        standing = list(watch.active(group_id))
+        standing = list(self._daemon.verdicts.active(group_id))
+        if group_id is None:
+            standing += self._daemon.transaction_watch.active()
+            standing.sort(key=lambda active: active.since_ms)
         shown = [_verdict(active) for active in standing[:limit]]
         content: dict[str, object] = {
             "at_ms": self._daemon.lag.book.at_ms or None,
@@ -51,7 +53,7 @@ class VerdictsApi:
 def _verdict(active: ActiveVerdict) -> dict[str, object]:
     verdict = active.verdict
     return {
-        "group": verdict.group_id,
+        "group": verdict.group_id or None,
         "verdict": verdict.kind.value,
         "subject": verdict.subject or None,
         "since_ms": active.since_ms,

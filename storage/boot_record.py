@@ -18,6 +18,9 @@ from storage.disk import Disk
 
 BOOT_FILE: Final = "rollcall-boot-id"
 
+_NO_BOOT: Final = b"\n"
+"""In place of the id: of a boot that no other is equal to."""
+
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -52,8 +55,13 @@ class BootRecord:
             self._file.save(f"{self._boot_id or ''}\n".encode())
             self._is_saved = True
 
-    def clear(self) -> None:
-        """Everything is synced and closed. Raises OSError."""
-        if self._file.load() is not None:
+    def clear(self, *, is_resolved: bool = True) -> None:
+        """Everything is synced and closed. Raises OSError.
+
+        Unless what an earlier loss means is `is_resolved`, the next start hears of that loss again.
+        """
+        if not is_resolved:
+            self._file.save(_NO_BOOT)
+        elif self._file.load() is not None:
             self._file.discard()
             self._is_saved = False

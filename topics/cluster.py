@@ -58,6 +58,10 @@ class ClusterView(Protocol):
     def rack(self) -> str | None: ...
 
     @property
+    def transaction_version(self) -> int:
+        """The finalized level of that feature."""
+
+    @property
     def log_dir(self) -> str:
         """The absolute path of the log directory."""
 

@@ -9,6 +9,7 @@ Kafka's counterpart: `ControllerApis`, as far as a client can use it through a b
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from protocol.features import finalized_levels
 from protocol.messages import Request, Response
 from protocol.messages.add_raft_voter import AddRaftVoterRequest
 from protocol.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -108,7 +109,9 @@ class ClusterAdmin:
         return {
             ApiKey.UPDATE_FEATURES: self._by_version(
                 UpdateFeaturesRequest,
-                lambda request, version: answer_update_features(request, version, cluster.node_id),
+                lambda request, version: answer_update_features(
+                    request, version, cluster.node_id, finalized_levels(cluster.transaction_version)
+                ),
             ),
             ApiKey.UNREGISTER_BROKER: self._at_once(
                 UnregisterBrokerRequest,

@@ -18,7 +18,6 @@ from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
@@ -48,7 +47,6 @@ from topics.handlers.describe_cluster import answer_describe_cluster
 from topics.handlers.describe_configs import DescribeConfigsHandler
 from topics.handlers.describe_topic_partitions import answer_describe_topic_partitions
 from topics.handlers.fetch import FetchHandler
-from topics.handlers.init_producer_id import answer_init_producer_id, reserve_and_answer
 from topics.handlers.list_config_resources import answer_list_config_resources
 from topics.handlers.list_offsets import (
     answer_list_offsets,
@@ -60,7 +58,7 @@ from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epo
 from topics.handlers.produce import ProduceHandler
 from topics.maintenance import TopicMaintenance
 from topics.markers import TransactionMarkers
-from topics.producer_ids import ProducerIds
+from topics.producer_ids import ProducerIdQueue, ProducerIds
 from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
@@ -119,7 +117,7 @@ class DataPlane:
             repair=repair,
         )
         self._queue = AdminQueue(admin)
-        self._is_reserving = self._is_creating = False  # ids, `__transaction_state`
+        self._is_creating = False  # `__transaction_state`
         self._hang_up = hang_up or (lambda token: reply(token, None))
         self.registry.subscribe(self._changed)
         self._settings = settings
@@ -130,7 +128,7 @@ class DataPlane:
             self.registry, snapshots, settings, observe, appender=appender, snapshot_writer=admin
         )
         self._maintenance.start()
-        self._producer_ids = ProducerIds(self.registry, observe)
+        self.producer_ids = ProducerIdQueue(ProducerIds(self.registry, observe), self._queue)
         self._recovery = ProducerRecovery(
             snapshots, appender=appender, checker=checker, observe=observe
         )
@@ -232,7 +230,6 @@ class DataPlane:
             ApiKey.CREATE_TOPICS: self._create_topics,
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
-            ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
             **cluster_admin.handlers,
             **self.transaction_admin.handlers,
         }
@@ -358,30 +355,9 @@ class DataPlane:
 
         self._queue.run(steps, lambda: self._hang_up(token))
 
-    def _init_producer_id(self, request: Request, token: ReplyToken, _now: Now) -> None:
-        assert isinstance(request, InitProducerIdRequest)
-        ids = self._producer_ids
-        answer = answer_init_producer_id(request, ids)
-        if answer is None:
-            self._run_in_queue(token, lambda: reserve_and_answer(ids))
-            return
-        self._reply(token, answer)
-        if ids.are_few:
-            self._reserve_ahead()
-
-    def _reserve_ahead(self) -> None:
-        """So that the next request need not wait. If the disk fails, the last id retries."""
-
-        def steps() -> Steps[None]:
-            try:
-                with suppress(OSError):
-                    yield from self._producer_ids.reserve()
-            finally:
-                self._is_reserving = False
-
-        if not self._is_reserving:
-            self._is_reserving = True
-            self._queue.run(steps, lambda: None)
+    @property
+    def verifies_transactions(self) -> bool:
+        return self._verification.is_enabled
 
     def verify_transactions(self, is_enabled: bool) -> None:  # noqa: FBT001 - a value of a config
         """`transaction.partition.verification.enable` was changed."""

@@ -6,10 +6,11 @@ requests wait for the disk. Kafka's counterpart: `RPCProducerIdManager`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from protocol.names import ProducerId
-from topics.admin_queue import Steps
+from topics.admin_queue import AdminQueue, Steps
 from topics.events import ProducerIdsReserved, TopicEvent
 from topics.registry import TopicRegistry
 
@@ -47,3 +48,44 @@ class ProducerIds:
         if self._spare is None:
             self._spare = first = yield from self._registry.reserve_producer_ids(BLOCK)
             self._observe(ProducerIdsReserved(first, ProducerId(first + BLOCK - 1)))
+
+
+class ProducerIdQueue:
+    """Implements ProducerIdSource: blocks are reserved by operations of the admin queue."""
+
+    def __init__(self, ids: ProducerIds, queue: AdminQueue) -> None:
+        self._ids = ids
+        self._queue = queue
+        self._is_reserving = False
+
+    def take(self, done: Callable[[ProducerId | None], None], /) -> None:
+        producer_id = self._ids.take()
+        if producer_id is None:
+            self._queue.run(lambda: self._reserve_and_take(done), lambda: None)
+            return
+        done(producer_id)
+        if self._ids.are_few:
+            self._reserve_ahead()
+
+    def _reserve_and_take(self, done: Callable[[ProducerId | None], None]) -> Steps[None]:
+        """Those before it in the queue may have used up a block meanwhile."""
+        while (producer_id := self._ids.take()) is None:
+            try:
+                yield from self._ids.reserve()
+            except OSError:
+                break
+        done(producer_id)
+
+    def _reserve_ahead(self) -> None:
+        """So that the next one need not wait. If the disk fails, the last id tries again."""
+
+        def steps() -> Steps[None]:
+            try:
+                with suppress(OSError):
+                    yield from self._ids.reserve()
+            finally:
+                self._is_reserving = False
+
+        if not self._is_reserving:
+            self._is_reserving = True
+            self._queue.run(steps, lambda: None)

@@ -25,6 +25,7 @@ from broker.metrics import (
     rebalance_costs,
     requests,
     topics,
+    transactions,
     verdicts,
     waiting,
 )
@@ -40,6 +41,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     rebalance_costs,
     verdicts,
     waiting,
+    transactions,
     requests,
     durability,
     loading,
@@ -95,6 +97,7 @@ class Metrics:
             yield from rebalance_costs.collect(daemon, self._costs)
             yield from verdicts.collect(daemon, labelled)
             yield from waiting.collect(daemon)
+            yield from transactions.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)
             yield from loading.collect(daemon)

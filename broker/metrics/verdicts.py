@@ -15,7 +15,10 @@ from broker.metrics.labelled import Labelled
 from history.verdicts.model import VerdictKind
 
 _VERDICTS: Final = Family(
-    "group_coordinator_troubles", MetricKind.GAUGE, "Current verdicts on all groups.", ("kind",)
+    "group_coordinator_troubles",
+    MetricKind.GAUGE,
+    "Current verdicts on all groups and producers.",
+    ("kind",),
 )
 _FOUND: Final = Family(
     "group_coordinator_troubles_found_total",
@@ -41,8 +44,10 @@ _FORGOTTEN: Final = Family(
 
 def collect(daemon: Daemon, labelled: Labelled) -> Portions:
     watch = daemon.verdicts
-    yield _VERDICTS.by_label(watch.counts())
-    yield _FOUND.by_label({kind.value: 0 for kind in VerdictKind} | watch.found)
+    of_producers = daemon.transaction_watch
+    yield _VERDICTS.by_label(watch.counts() | of_producers.counts())
+    found = watch.found | {VerdictKind.HUNG_PRODUCER.value: of_producers.found}
+    yield _FOUND.by_label({kind.value: 0 for kind in VerdictKind} | found)
     yield _WATCHED.sample(watch.groups_watched)
     yield _FORGOTTEN.sample(watch.forgotten)
     quoted: dict[str, str] = {shown.group_id: shown.quoted for shown in labelled.groups}

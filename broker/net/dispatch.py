@@ -7,7 +7,7 @@ the table has the cores' own handlers and costs nothing. Kafka's counterpart: `K
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from broker.net.route import Disconnected, Route
 from protocol.api_versions import answer_api_versions, served_versions
-from protocol.features import SERVED_FEATURES
+from protocol.features import SERVED_FEATURES, TRANSACTION_VERSION_MAX, finalized_levels
 from protocol.messages import REQUESTS, Request, Response
 from protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -30,14 +30,6 @@ from seams.reply_token import ReplyToken
 
 UNSERVED_VERSION: Final = -1
 
-_FINALIZED_FEATURES: Final = tuple(
-    FinalizedFeatureKey(
-        feature.name,
-        max_version_level=feature.max_version,
-        min_version_level=feature.max_version,
-    )
-    for feature in SERVED_FEATURES
-)
 _ZERO_LEVELS_SINCE: Final = 4
 """Clients of older versions of ApiVersions refuse a feature with the level 0."""
 
@@ -80,8 +72,13 @@ class Dispatcher:
         reply: Callable[[ReplyToken, Response | None], None],
         coordinator: Core,
         *others: Core,
+        transaction_version: int = TRANSACTION_VERSION_MAX,
     ) -> None:
-        """An API is served if a core has a handler for it: at most one core, ApiVersions none."""
+        """An API is served if a core has a handler for it: at most one core, ApiVersions none.
+
+        `transaction_version` is the finalized level of that feature.
+        """
+        self._finalized = _finalized_features(transaction_version)
         self._reply = reply
         self._handlers: dict[ApiKey, Handler] = {ApiKey.API_VERSIONS: self._answer_api_versions}
         disconnected: dict[ApiKey, Disconnected] = {}
@@ -140,13 +137,22 @@ class Dispatcher:
         assert isinstance(request, ApiVersionsRequest)
         answer = answer_api_versions(token.api_version, request, self._served_versions)
         if answer.error_code is ErrorCode.NONE:
-            answer = _with_features(answer, token.api_version)
+            answer = _with_features(answer, token.api_version, self._finalized)
         self._reply(token, answer)
 
     def _refuse_api_versions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ApiVersionsRequest)
         answer = answer_api_versions(UNSERVED_VERSION, request, self._served_versions)
         self._reply(token, answer)
+
+
+def _finalized_features(transaction_version: int) -> list[FinalizedFeatureKey]:
+    """As in Kafka: one at level 0 is not listed."""
+    return [
+        FinalizedFeatureKey(name, max_version_level=level, min_version_level=level)
+        for name, level in finalized_levels(transaction_version).items()
+        if level
+    ]
 
 
 def _names(api_keys: Iterable[ApiKey]) -> str:
@@ -161,7 +167,9 @@ def _announced(handler: Handler, listener: Callable[[Request], None]) -> Handler
     return handle
 
 
-def _with_features(answer: ApiVersionsResponse, version: int) -> ApiVersionsResponse:
+def _with_features(
+    answer: ApiVersionsResponse, version: int, finalized: Sequence[FinalizedFeatureKey]
+) -> ApiVersionsResponse:
     supported = [
         SupportedFeatureKey(*feature)
         for feature in SERVED_FEATURES
@@ -171,5 +179,5 @@ def _with_features(answer: ApiVersionsResponse, version: int) -> ApiVersionsResp
         answer,
         supported_features=supported,
         finalized_features_epoch=0,
-        finalized_features=_FINALIZED_FEATURES,
+        finalized_features=finalized,
     )

@@ -17,6 +17,7 @@ from history.causes import End
 from history.entries import HistoryEntry, RebalanceBegunEntry, RebalanceEndedEntry
 from protocol.names import NO_GENERATION, OFFSETS_TOPIC, GroupId
 from topics import events as topics
+from transactions import events as transactions
 
 REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
 ASSIGNMENT_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 10.0)
@@ -61,6 +62,14 @@ class Counters:
         self.bytes_fetched = 0
         self.parts_failed = 0
         self.journal_failures = 0
+        self.transactions_committed = 0
+        self.transactions_aborted: dict[str, int] = {}  # by cause
+        self.markers_written = 0
+        self.markers_delayed = 0
+        self.markers_refused = 0
+        self.transaction_syncs_failed = 0
+        self.producers_initialized = 0
+        self.transactional_ids_expired = 0
         self.stalls = 0
         self.stalled_ms = 0
         self.running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
@@ -296,3 +305,44 @@ def _(counters: Counters, _event: shell.JournalFailed) -> None:
 def _(counters: Counters, event: shell.LoopStalled) -> None:
     counters.stalls += 1
     counters.stalled_ms += event.stalled_ms
+
+
+@_counts(transactions.ProducerInitialized)
+def _(counters: Counters, _event: transactions.ProducerInitialized) -> None:
+    counters.producers_initialized += 1
+
+
+@_counts(transactions.TransactionPrepared)
+def _(counters: Counters, event: transactions.TransactionPrepared) -> None:
+    if not event.is_commit:
+        _increment(counters.transactions_aborted, event.cause or "producer")
+
+
+@_counts(transactions.TransactionCompleted)
+def _(counters: Counters, event: transactions.TransactionCompleted) -> None:
+    counters.transactions_committed += event.is_commit
+
+
+@_counts(transactions.TransactionalIdExpired)
+def _(counters: Counters, _event: transactions.TransactionalIdExpired) -> None:
+    counters.transactional_ids_expired += 1
+
+
+@_counts(transactions.CommitSyncFailed)
+def _(counters: Counters, _event: transactions.CommitSyncFailed) -> None:
+    counters.transaction_syncs_failed += 1
+
+
+@_counts(transactions.MarkersDelayed)
+def _(counters: Counters, _event: transactions.MarkersDelayed) -> None:
+    counters.markers_delayed += 1
+
+
+@_counts(transactions.MarkerRefused)
+def _(counters: Counters, _event: transactions.MarkerRefused) -> None:
+    counters.markers_refused += 1
+
+
+@_counts(shell.MarkersWritten)
+def _(counters: Counters, event: shell.MarkersWritten) -> None:
+    counters.markers_written += event.markers

@@ -188,6 +188,12 @@ class JournalReopened(Struct, frozen=True):
     """A full disk has room again."""
 
 
+class MarkersWritten(Struct, frozen=True):
+    """Partitions have taken the marker of a transaction."""
+
+    markers: int
+
+
 class DaemonStep(Struct, frozen=True):
     """A step of the daemon's start or stop."""
 
@@ -233,6 +239,7 @@ ShellEvent = (
     | PartitionResigned
     | PartitionsResigned
     | JournalFailed
+    | MarkersWritten
     | JournalReopened
     | DaemonStep
     | Warned

@@ -16,6 +16,7 @@ from broker.observe.log_lines import (
     log_lines_for,
     offsets_partition,
 )
+from history.verdicts.model import Verdict
 from protocol.names import OFFSETS_TOPIC
 from seams.text import first_of
 from topics import events as topics
@@ -385,17 +386,22 @@ def _(event: shell.Warned) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.VerdictFound)
 def _(event: shell.VerdictFound) -> Iterable[LogLine]:
     verdict = event.verdict
-    fields: LogFields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    fields: LogFields = {**_of_group(verdict), "verdict": verdict.kind.value}
     yield LogLine("warning", f"Trouble: {verdict.summary}", {**fields, "remedy": verdict.remedy})
 
 
 @log_lines_for(NODE_LINES, shell.VerdictCleared)
 def _(event: shell.VerdictCleared) -> Iterable[LogLine]:
     verdict = event.verdict
-    fields: LogFields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    fields: LogFields = {**_of_group(verdict), "verdict": verdict.kind.value}
     if verdict.subject:
         fields["subject"] = verdict.subject
     yield LogLine("info", "Trouble is over", {**fields, "lasted_ms": event.lasted_ms})
+
+
+def _of_group(verdict: Verdict) -> LogFields:
+    """Nothing for a verdict on a producer."""
+    return {"group_id": verdict.group_id} if verdict.group_id else {}
 
 
 def _partition(topic_partition: tuple[str, int]) -> str:

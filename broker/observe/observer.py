@@ -21,6 +21,7 @@ from broker.observe.log_lines import LineTable
 from broker.observe.logger_levels import LogLevels
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
+from broker.observe.transaction_lines import TRANSACTION_LINES
 from coordinator.classic.events import NoMemberRejoined
 from coordinator.consumer.events import ConsumerMemberFenced, TargetAssignmentRefused
 from history.repeats import Repeats
@@ -35,6 +36,7 @@ LOGGERS: Final[Mapping[str, LineTable]] = {
     "rollcall.node": NODE_LINES,
     "rollcall.log-cleaner": CLEANER_LINES,
     "rollcall.storage": STORAGE_LINES,
+    "rollcall.transactions": TRANSACTION_LINES,
 }
 """The names for kafka-configs --entity-type broker-loggers."""
 

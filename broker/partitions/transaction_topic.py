@@ -7,11 +7,18 @@ Kafka's counterparts: `AutoTopicCreationManager`, `TransactionCoordinator.onElec
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from protocol.names import TRANSACTION_STATE_TOPIC, ErrorCode
 from topics.registry import TopicRegistry
+
+
+class PartitionedCoordinator(Protocol):
+    """The transaction coordinator. Its partitions never change once the topic exists."""
+
+    partition_count: int
 
 
 class TransactionTopic:
@@ -25,6 +32,7 @@ class TransactionTopic:
         ownership: Ownership,
     ) -> None:
         """`create` begins to create the topic; it may be called again before that is done."""
+        self.coordinator: PartitionedCoordinator  # set by build.py
         self._registry = registry
         self._create = create
         self._logs = logs
@@ -50,10 +58,11 @@ class TransactionTopic:
         self.ownership.elect_soon(range(partitions))
 
     def _adopt(self) -> int:
-        """Tell the logs of the topic; how many partitions it has."""
+        """Tell the logs and the coordinator of the topic; how many partitions it has."""
         topic = self._registry.by_name(TRANSACTION_STATE_TOPIC)
         if topic is None:
             return 0
         self._logs.topic_id = topic.topic_id
         self._logs.settings = topic.effective.log
+        self.coordinator.partition_count = len(topic.partitions)
         return len(topic.partitions)

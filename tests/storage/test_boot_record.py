@@ -35,6 +35,15 @@ def test_after_a_clean_stop_nothing_is_lost_in_whatever_boot() -> None:
     record.clear()  # a stop before the first save
 
 
+def test_a_loss_that_could_not_be_dealt_with_outlasts_a_clean_stop() -> None:
+    disk = new_disk()
+    _record(disk).save()
+    record = _record(disk, "second")
+    assert record.lost
+    record.clear(is_resolved=False)
+    assert _record(disk, "second", was_clean=True).lost
+
+
 def test_without_a_record_a_stop_that_was_not_clean_counts_as_one_of_the_machine() -> None:
     disk = new_disk()
     assert _record(disk, was_clean=False).lost

@@ -36,7 +36,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, ProducerId, TopicId, TopicName
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -66,6 +66,7 @@ class Cluster:
     cluster_id = "a-cluster"
     node_id = 1
     rack: str | None = None
+    transaction_version = 2
 
     def __init__(self) -> None:
         self.configs: list[BrokerConfig] = []
@@ -215,6 +216,12 @@ class Plane:
         token = ReplyToken(version, "a-client", client_host)
         self.data.handlers[request.API_KEY](request, token, self.now)
         return token
+
+    def take_producer_id(self) -> list[ProducerId | None]:
+        """What an idempotent producer is answered; nothing yet if ids must be reserved first."""
+        taken: list[ProducerId | None] = []
+        self.data.producer_ids.take(taken.append)
+        return taken
 
     def ask(
         self,

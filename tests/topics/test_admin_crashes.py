@@ -25,7 +25,6 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
 from storage.atomic_file import StoredFile
@@ -108,8 +107,8 @@ def grow(plane: DiskPlane) -> ErrorCode:
 
 
 def init_producer_id(plane: DiskPlane) -> ErrorCode:
-    request = InitProducerIdRequest(None, 0, -1, -1)
-    return plane.ask(request, 4, InitProducerIdResponse).error_code
+    (producer_id,) = plane.take_producer_id()
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if producer_id is None else ErrorCode.NONE
 
 
 # Each with the topics that there are when it is done.
@@ -158,8 +157,9 @@ def check(plane: DiskPlane, after: dict[str, int]) -> None:
 
 
 def producer_id(plane: DiskPlane) -> int:
-    request = InitProducerIdRequest(None, 0, -1, -1)
-    return plane.ask(request, 4, InitProducerIdResponse).producer_id
+    (producer_id,) = plane.take_producer_id()
+    assert producer_id is not None
+    return producer_id
 
 
 def started(disk: SimulatedDisk, kill_at: int | None = None) -> DiskPlane | None:

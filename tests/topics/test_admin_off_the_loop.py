@@ -17,14 +17,13 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-from protocol.names import ErrorCode, TopicName
+from protocol.names import ErrorCode, ProducerId, TopicName
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from tests.topics.held_io import HeldIo
@@ -60,10 +59,6 @@ def ask_for(plane: Plane, name: str = A) -> ReplyToken:
 
 def grow(plane: Plane, count: int) -> ReplyToken:
     return plane.send(CreatePartitionsRequest([CreatePartitionsTopic(A, count, None)]), 3)
-
-
-def want_id(plane: Plane) -> ReplyToken:
-    return plane.send(InitProducerIdRequest(None, 0, -1, -1), 4)
 
 
 def code(plane: Plane, token: ReplyToken) -> ErrorCode:
@@ -178,40 +173,30 @@ def test_metadata_waits_only_for_what_it_wants_made(plane: Plane, admin: HeldIo)
 def test_ids_of_a_block_need_no_disk_and_the_next_block_is_there_in_time(
     plane: Plane, admin: HeldIo
 ) -> None:
-    def ids(count: int) -> list[int]:
-        answers = [plane.answers[want_id(plane)] for _ in range(count)]
-        assert all(isinstance(answer, InitProducerIdResponse) for answer in answers)
-        return [
-            answer.producer_id for answer in answers if isinstance(answer, InitProducerIdResponse)
-        ]
+    def ids(count: int) -> list[ProducerId | None]:
+        return [plane.take_producer_id()[0] for _ in range(count)]
 
-    first, second = want_id(plane), want_id(plane)
+    first, second = plane.take_producer_id(), plane.take_producer_id()
     assert admin.waiting == 1
     admin.run()
-    assert plane.answered(first)
-    assert plane.answered(second)
+    assert (first, second) == ([0], [1])
     assert ids(BLOCK - FEW - 2) == list(range(2, BLOCK - FEW))
     assert admin.waiting == 1  # the next block, and nobody waits for it
     assert ids(FEW) == list(range(BLOCK - FEW, BLOCK))
     assert admin.waiting == 1
-    late = [want_id(plane) for _ in range(3)]
-    assert not any(map(plane.answered, late))
+    late = [plane.take_producer_id() for _ in range(3)]
+    assert not any(late)
     admin.run()
-    assert all(map(plane.answered, late))
+    assert all(late)
     assert ids(BLOCK - 3) == list(range(BLOCK + 3, 2 * BLOCK))
 
 
 def test_a_block_that_cannot_be_reserved_is_asked_for_again(plane: Plane, admin: HeldIo) -> None:
     plane.catalog.fail_next = OSError(28, "No space left on device")
-    refused, given = want_id(plane), want_id(plane)
+    refused, given = plane.take_producer_id(), plane.take_producer_id()
     admin.run()
-    answers = [plane.answers[token] for token in (refused, given)]
-    assert [
-        answer.error_code for answer in answers if isinstance(answer, InitProducerIdResponse)
-    ] == [
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NONE,
-    ]
+    assert refused == [None]
+    assert given == [0]
 
 
 def test_folders_that_cannot_be_removed_are_gone_at_the_next_start(

@@ -4,7 +4,6 @@ import errno
 
 import pytest
 
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.produce import PartitionProduceResponse
 from protocol.names import ErrorCode, ProducerId
 from tests.topics.batches import batch
@@ -46,26 +45,17 @@ def sender(plane: Plane) -> Sender:
     return Sender(plane)
 
 
-def new_id(plane: Plane, version: int = 4, **fields: int) -> ProducerId:
-    request = InitProducerIdRequest(None, 1_000, ProducerId(fields.get("id", -1)))
-    if fields:
-        request.producer_epoch = fields["epoch"]
-    answer = plane.ask(request, version, InitProducerIdResponse)
-    assert (answer.error_code, answer.producer_epoch) == (ErrorCode.NONE, 0)
-    return answer.producer_id
+def new_id(plane: Plane) -> ProducerId:
+    (producer_id,) = plane.take_producer_id()
+    assert producer_id is not None
+    return producer_id
 
 
 # Ids
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_ids_begin_at_0_and_go_up_by_one(plane: Plane, version: int) -> None:
-    assert [new_id(plane, version) for _ in range(3)] == [0, 1, 2]
-
-
-def test_a_producer_that_has_an_id_already_gets_a_new_one(plane: Plane) -> None:
-    new_id(plane)
-    assert new_id(plane, id=0, epoch=3) == 1
+def test_ids_begin_at_0_and_go_up_by_one(plane: Plane) -> None:
+    assert [new_id(plane) for _ in range(3)] == [0, 1, 2]
 
 
 def test_no_id_is_given_out_twice_not_even_after_kill_9(plane: Plane) -> None:
@@ -78,9 +68,7 @@ def test_no_id_is_given_out_twice_not_even_after_kill_9(plane: Plane) -> None:
 
 def test_a_block_is_on_the_disk_before_its_first_id_is_given_out(plane: Plane) -> None:
     plane.catalog.fail_next = OSError(28, "No space left on device")
-    answer = plane.ask(InitProducerIdRequest(None, 1_000), 4, InitProducerIdResponse)
-    assert answer.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+    assert plane.take_producer_id() == [None]
     assert new_id(plane) == 0
     assert plane.events_of(ProducerIdsReserved) == [
         ProducerIdsReserved(ProducerId(0), ProducerId(999))

@@ -1,13 +1,14 @@
-"""UpdateFeatures: changes the finalized levels of features; each of ours has only one level.
+"""UpdateFeatures: changes the finalized levels of features; here they are a setting of the daemon.
 
 A request for the present levels succeeds, any other one fails as a whole.
 Kafka's counterpart: `FeatureControlManager.updateFeatures`.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-from protocol.features import SERVED_FEATURES, Feature
+from protocol.features import SERVED_FEATURES
 from protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -28,10 +29,11 @@ class UpgradeType(IntEnum):
 
 
 def answer_update_features(
-    request: UpdateFeaturesRequest, version: int, node_id: int
+    request: UpdateFeaturesRequest, version: int, node_id: int, levels: Mapping[str, int]
 ) -> UpdateFeaturesResponse:
+    """`levels` are the finalized ones."""
     for update in request.feature_updates:
-        fault = _fault(update, node_id)
+        fault = _fault(update, node_id, levels)
         if fault is not None:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
@@ -45,7 +47,7 @@ def answer_update_features(
     )
 
 
-def _fault(update: FeatureUpdateKey, node_id: int) -> str | None:
+def _fault(update: FeatureUpdateKey, node_id: int, levels: Mapping[str, int]) -> str | None:
     name, level = update.feature, update.max_version_level
     invalid = f"Invalid update version {level} for feature {name}."
     if update.upgrade_type not in set(UpgradeType):
@@ -58,20 +60,23 @@ def _fault(update: FeatureUpdateKey, node_id: int) -> str | None:
     first, last = feature.min_version, feature.max_version
     if not first <= level <= last:
         return f"{invalid} Local controller {node_id} only supports versions {first}-{last}"
-    if level == last:
+    present = levels[name]
+    if level == present:
         return None
-    return _downgrade_fault(feature, level, update.upgrade_type, invalid)
+    if level > present:
+        return f"{invalid} It is served at level {present} only."
+    return _downgrade_fault(name, level, present, update.upgrade_type, invalid)
 
 
-def _downgrade_fault(feature: Feature, level: int, upgrade_type: int, invalid: str) -> str:
+def _downgrade_fault(name: str, level: int, present: int, upgrade_type: int, invalid: str) -> str:
     if upgrade_type == UpgradeType.UPGRADE:
         return (
             f"{invalid} Can't downgrade the version of this feature without setting the upgrade "
             "type to either safe or unsafe downgrade."
         )
-    if feature.name != METADATA_VERSION:
-        return f"{invalid} It is served at level {feature.max_version} only."
-    what = f"Unsupported metadata.version downgrade from {feature.max_version} to {level}."
+    if name != METADATA_VERSION:
+        return f"{invalid} It is served at level {present} only."
+    what = f"Unsupported metadata.version downgrade from {present} to {level}."
     if upgrade_type == UpgradeType.SAFE_DOWNGRADE:
         return (
             f"{what} Refusing to perform the requested downgrade because it might delete "

@@ -20,6 +20,8 @@ NOBODYS_UNITS = re.compile(
     r"_(ms|millis\w*|micros\w*|nanos\w*|minutes|hours|kilobytes|megabytes|percent)(_|$)"
 )
 
+PREFIXES = ("group_coordinator_", "transaction_coordinator_", "rollcall_", "process_", "python_")
+
 
 def test_no_name_is_declared_twice() -> None:
     names = [family.name for family in FAMILIES]
@@ -31,7 +33,7 @@ def test_own_names_keep_the_conventions(family: Family) -> None:
     """What promtool's linter requires, and the project's prefixes."""
     name = family.name
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
-    assert name.startswith(("group_coordinator_", "rollcall_", "process_", "python_"))
+    assert name.startswith(PREFIXES)
     assert name.endswith("_total") == (family.kind is MetricKind.COUNTER)
     assert name.endswith("_info") == (family.kind is MetricKind.INFO)
     assert not name.endswith(("_bucket", "_count", "_sum"))

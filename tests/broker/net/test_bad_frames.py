@@ -121,12 +121,17 @@ async def test_api_versions_offers_what_is_served_and_produce_from_0() -> None:
         assert offered[ApiKey.PRODUCE][0] == 0
         assert offered[ApiKey.JOIN_GROUP] == (0, 9)
         assert set(offered) == set(shell.dispatcher.routes)
-        # The second version of transactions and share groups are at level 0: they are not named.
+        # Share groups are at level 0: they are not named.
         assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [
             ("group.version", 1),
             ("metadata.version", 30),
+            ("transaction.version", 2),
         ]
-        assert [f.name for f in answer.supported_features] == ["group.version", "metadata.version"]
+        assert [(f.name, f.max_version) for f in answer.supported_features] == [
+            ("group.version", 1),
+            ("metadata.version", 30),
+            ("transaction.version", 2),
+        ]
         older = await client.call(ApiVersionsRequest("a-client", "1.0"), 3)
         assert isinstance(older, ApiVersionsResponse)
         assert [f.name for f in older.supported_features] == ["metadata.version"]

@@ -28,6 +28,7 @@ from coordinator.offsets import events as offsets
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
 from storage import open as opening
 from topics import events as topics
+from transactions import events as transactions
 
 EVENTS = (
     GroupCreated
@@ -41,6 +42,7 @@ EVENTS = (
     | shell.ShellEvent
     | cleaner.CleanerEvent
     | opening.OpenEvent
+    | transactions.TransactionEvent
 )
 """What the parts report, of all kinds."""
 
@@ -68,6 +70,9 @@ SILENT = {
     topics.RecordsFetched,
     topics.ProduceRefused,  # the producer gets the reason
     topics.ProducerIdsReserved,
+    shell.MarkersWritten,
+    transactions.TransactionBegun,
+    transactions.TransactionPartitionsAdded,
 }
 """These have no log line."""
 
@@ -91,6 +96,8 @@ UNCOUNTED = {
     groups.SyncParked,
     topics.ProduceRefused,
     topics.ProducerIdsReserved,
+    transactions.TransactionBegun,
+    transactions.TransactionPartitionsAdded,
 }
 """These have no log line and no counter: the parts count them, or nobody asks."""
 

@@ -4,14 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TopicName
+from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
 from storage.api import LogClosed, SyncFailed, TopicPartition
 from storage.batch.record_batch import TRANSACTIONAL_FLAG, read_header
 from tests.topics.batches import batch, damaged, offsets_of, values_of
@@ -146,23 +145,6 @@ def test_a_transactional_batch_is_answered_as_by_a_broker_that_knows_no_such_tra
     result = plane.produce("a", transactional)
     assert result.error_code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert plane.log("a").stored == []
-
-
-def test_a_transactional_id_gets_no_producer_id(plane: Plane) -> None:
-    request = InitProducerIdRequest("t", 1_000)
-    answer = plane.ask(request, 4, InitProducerIdResponse)
-    assert answer.error_code is ErrorCode.UNSUPPORTED_VERSION
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-
-
-def test_an_empty_transactional_id_and_half_a_producer_are_invalid_requests(plane: Plane) -> None:
-    for request in (
-        InitProducerIdRequest("", 1_000),
-        InitProducerIdRequest(None, 1_000, ProducerId(5), -1),
-        InitProducerIdRequest(None, 1_000, ProducerId(-1), 0),
-    ):
-        answer = plane.ask(request, 4, InitProducerIdResponse)
-        assert answer.error_code is ErrorCode.INVALID_REQUEST
 
 
 # Durability

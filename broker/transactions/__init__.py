@@ -1,0 +1,1 @@
+"""Transactions: connects their coordinator with the partitions, the disk and the clock."""
