@@ -58,6 +58,11 @@ class KafkaBroker:
             assert time.monotonic() < deadline, log.read_text()[-4_000:]
             time.sleep(0.1)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the broker was never started"
+        return self._process.pid
+
     def stop(self) -> None:
         process, self._process = self._process, None
         if process is None:
