@@ -142,6 +142,12 @@ long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, f
 	KAFKA_APPS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_streams.py \
 	  tests/interop/test_connect.py tests/interop/test_mirror_maker.py
 
+long-transaction-clients: install-test  ## transactions with seven libraries (needs Go and npm)
+	TRANSACTION_CLIENTS=1 $(BIN)/python -m pytest --timeout 600 tests/interop/test_transaction_clients.py
+
+long-exactly-once: install-test  ## copy a topic in transactions while the daemon is killed: librdkafka, Java
+	EXACTLY_ONCE=1 $(BIN)/python -m pytest --timeout 1200 tests/interop/test_exactly_once.py
+
 long-consumer-fuzz: SEEDS = 1-200
 long-consumer-fuzz: install-test  ## compare random requests of consumer groups with a real Kafka: DRIVER=its script, SEEDS (1-200)
 	$(BIN)/python -m tests.compare.fuzz_consumer_groups --driver $(DRIVER) --seeds $(SEEDS)

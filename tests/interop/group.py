@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.franz_go import franz_go_member
+from tests.interop.go_programs import go_program
 from tests.interop.kafka_tools import require_kafka_tools
 from tests.interop.members.client import LIBRARIES, Options, Partition
 
@@ -229,7 +229,7 @@ class Obedient(Member):
 def _command(library: str, options: Options, script: str) -> list[str]:
     if library == FRANZ_GO:
         assert script == "member.py", "the Go program is an independent member, and no other"
-        return [str(franz_go_member()), options.to_json()]
+        return [str(go_program(SCRIPTS / FRANZ_GO)), options.to_json()]
     options = _complete(library, options)
     return [sys.executable, str(SCRIPTS / script), library, options.to_json()]
 

@@ -1,7 +1,7 @@
-"""franz-go member: the Go program of members/franz_go, built once for its sources.
+"""Go programs of the tests: built once for their sources.
 
-Go fetches the modules that go.sum names. Where there is no Go, or the modules cannot be had,
-`franz_go_member` skips the test and says which of the two it was.
+Go fetches the modules that a program's go.sum names. Where there is no Go, or the modules cannot be
+had, `go_program` skips the test and says which of the two it was.
 """
 
 import fcntl
@@ -15,16 +15,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = Path(__file__).parent / "members" / "franz_go"
-CACHE = ROOT / ".cache" / "franz_go"
+CACHE = ROOT / ".cache" / "go"
 BUILD_TIMEOUT_S = 900  # a first build compiles the whole client, on a busy machine
 
 
-def franz_go_member() -> Path:
-    """The program, or a skipped test that says what is missing."""
-    program, reason = _build_once()
+def go_program(sources: Path) -> Path:
+    """The program of a folder, or a skipped test that says what is missing."""
+    program, reason = _build_once(sources)
     if program is None:
-        pytest.skip(f"the member of franz-go cannot be built here: {reason}")
+        pytest.skip(f"{sources.name} cannot be built here: {reason}")
     return program
 
 
@@ -34,19 +33,19 @@ def find_go() -> str | None:
 
 
 @cache
-def _build_once() -> tuple[Path | None, str]:
+def _build_once(sources: Path) -> tuple[Path | None, str]:
     go = find_go()
     if go is None:
         return None, "no Go in PATH"
     CACHE.mkdir(parents=True, exist_ok=True)
-    program = CACHE / f"member-{_digest()[:16]}"
+    program = CACHE / f"{sources.name}-{_digest(sources)[:16]}"
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may want it at the same time
         if program.exists():
             return program, ""
         built = subprocess.run(
             [go, "build", "-trimpath", "-mod=readonly", "-o", program, "."],
-            cwd=SOURCES,
+            cwd=sources,
             env={**os.environ, "GOFLAGS": "", "GOTOOLCHAIN": "local"},
             capture_output=True,
             text=True,
@@ -56,9 +55,9 @@ def _build_once() -> tuple[Path | None, str]:
     return (program, "") if built.returncode == 0 else (None, built.stderr.strip()[-500:])
 
 
-def _digest() -> str:
+def _digest(sources: Path) -> str:
     """Of what the program is made of."""
     content = hashlib.sha256()
     for name in ("go.mod", "go.sum", "main.go"):
-        content.update((SOURCES / name).read_bytes())
+        content.update((sources / name).read_bytes())
     return content.hexdigest()
