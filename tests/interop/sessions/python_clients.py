@@ -1,8 +1,8 @@
 """Session of a Python library: transactions of one producer, and what a consumer then reads.
 
 Arguments: library (confluent, aiokafka, kafka-python), bootstrap, source topic, target topic,
-group, transactional id. It commits a1, a2, a3; aborts b1, b2, b3; copies what the source has, with its
-offsets; and prints what a read_committed consumer finds in the target, a line each.
+group, transactional id. It commits a1, a2, a3; aborts b1, b2, b3; copies what the source has, with
+its offsets; and prints what a read_committed consumer finds in the target, a line each.
 """
 
 import asyncio
