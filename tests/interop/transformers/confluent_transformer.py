@@ -12,6 +12,10 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 RECORDS_MAX = 20
 """In one transaction."""
 
+KEEP_BROKERS = {"metadata.recovery.strategy": "none"}
+"""After a re-bootstrap librdkafka sends TxnOffsetCommit to the broker handle that it has ended, and
+waits for ever: its table of coordinators still has it. That is so with any cluster of one node."""
+
 _is_stopping = False
 
 
@@ -32,6 +36,7 @@ def main(bootstrap: str, source: str, target: str, group: str, transactional_id:
             "session.timeout.ms": 6_000,
             "heartbeat.interval.ms": 500,
             "reconnect.backoff.max.ms": 500,
+            **KEEP_BROKERS,
         }
     )
     producer = Producer(
@@ -41,6 +46,7 @@ def main(bootstrap: str, source: str, target: str, group: str, transactional_id:
             "transaction.timeout.ms": 10_000,
             "reconnect.backoff.max.ms": 500,
             "linger.ms": 5,
+            **KEEP_BROKERS,
         }
     )
     try:
