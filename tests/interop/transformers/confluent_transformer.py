@@ -13,8 +13,8 @@ RECORDS_MAX = 20
 """In one transaction."""
 
 KEEP_BROKERS = {"metadata.recovery.strategy": "none"}
-"""After a re-bootstrap librdkafka can wait for ever in send_offsets_to_transaction: its cache of group
-coordinators still has the broker that it decommissioned (confluentinc/librdkafka#5511)."""
+"""After a re-bootstrap librdkafka can wait for ever in send_offsets_to_transaction: it still asks
+the group coordinator that it decommissioned (confluentinc/librdkafka#5511)."""
 
 _is_stopping = False
 
