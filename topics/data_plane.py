@@ -200,6 +200,7 @@ class DataPlane:
         deletion = DeleteRecordsHandler(
             self.registry,
             self._maintenance,
+            self._recovery,
             appender=self.appender,
             reply=self._reply,
             hang_up=self._hang_up,

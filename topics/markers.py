@@ -69,7 +69,7 @@ class TransactionMarkers:
         def flushed(fault: Exception | None) -> None:
             answers.add(key, self._error(partition, fault))
 
-        self._appender.submit(partition.flush, flushed)
+        self._appender.submit(lambda: partition.flush(earlier_too=True), flushed)
 
     def write_markers(
         self,

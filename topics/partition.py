@@ -152,9 +152,12 @@ class Partition:
         self.written_bytes += max(size - self.seen[0], 1)
         self.seen = (size, self.log.high_watermark)
 
-    def flush(self) -> None:
-        """fsync. Raises OSError; after a failed fsync the partition is offline until a restart."""
-        if self.log is None or self.dirty_since_ms is None:
+    def flush(self, *, earlier_too: bool = False) -> None:
+        """fsync. Raises OSError; after a failed fsync the partition is offline until a restart.
+
+        `earlier_too`: also what a process before this one appended, which may have been killed.
+        """
+        if self.log is None or (self.dirty_since_ms is None and not earlier_too):
             return
         try:
             self.log.flush()

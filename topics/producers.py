@@ -299,10 +299,13 @@ class ProducerStates:
         return entry
 
     def replay(self, batches: Iterable[bytes]) -> None:
-        """Update from stored batches; those before `offset` are known already."""
+        """Update from stored batches; those before `offset` are known already.
+
+        Not so the batch that holds it: DeleteRecords may move the log start into a batch.
+        """
         for batch in batches:
             header = read_header(batch)
-            if header.base_offset < self.offset:
+            if header.next_offset <= self.offset:
                 continue
             marker = read_marker(batch, header) if header.is_control else None
             if marker is None:

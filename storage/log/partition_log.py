@@ -56,6 +56,7 @@ class PartitionLog:
         "_names_are_dirty",
         "_path",
         "_segments",
+        "_sync_fault",
         "_sync_lock",
         "_topic_id",
         "_topic_partition",
@@ -85,6 +86,7 @@ class PartitionLog:
         self._names_are_dirty = False  # a segment was created or removed since the last sync
         self._aborted_are_dirty = False
         self._closed_because: str | None = None
+        self._sync_fault: SyncFailed | None = None
         self._files_lock = threading.RLock()
         self._sync_lock = threading.Lock()  # taken before the other: one fsync at a time
         self.settings = settings
@@ -487,8 +489,13 @@ class PartitionLog:
     # --- durability ----------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """fsync what was appended, then the names; a failed fsync closes the log for good."""
+        """fsync what was appended, then the names; a failed fsync closes the log for good.
+
+        After that every flush fails: another fsync would succeed without the lost pages.
+        """
         with self._sync_lock, self._files_lock:
+            if self._sync_fault is not None:
+                raise SyncFailed(str(self._sync_fault))
             end_offset = self.log_end_offset
             self._sync(self._segments)
             self.recovery_point = end_offset
@@ -523,7 +530,7 @@ class PartitionLog:
                 self._flush_names()
         except SyncFailed as fault:
             # The kernel may have dropped the pages: a second fsync would succeed without them.
-            self._closed_because = str(fault)
+            self._closed_because, self._sync_fault = str(fault), fault
             raise
 
     def drop_partial_write(self) -> None:

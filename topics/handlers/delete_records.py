@@ -1,8 +1,8 @@
 """DeleteRecords: removes the records of partitions below an offset.
 
-The new log start offset is on the disk before it is answered. The producers' states are saved
-first, as for retention: the records may be the only other place that has them. Fetches that wait
-below the new start are answered.
+The new log start offset is on the disk before it is answered. The producers' states are restored
+and saved first: the records may be the only other place that has them. Fetches that wait below the
+new start are answered.
 Kafka differs: it writes the log start offsets each minute, so that a crash brings records back.
 Kafka's counterpart: `ReplicaManager.deleteRecords`, `Partition.deleteRecordsOnLeader`.
 """
@@ -27,6 +27,7 @@ from storage.api import Corrupt, LogClosed, TopicLog, TopicPartition
 from topics.events import PartitionFailed, RecordsDeleted, TopicEvent
 from topics.maintenance import TopicMaintenance
 from topics.partition import Partition
+from topics.producer_recovery import ProducerRecovery
 from topics.registry import TopicRegistry
 
 HIGH_WATERMARK: Final = -1
@@ -91,6 +92,7 @@ class DeleteRecordsHandler:
         self,
         registry: TopicRegistry,
         maintenance: TopicMaintenance,
+        recovery: ProducerRecovery,
         *,
         appender: IoExecutor,
         reply: Callable[[ReplyToken, DeleteRecordsResponse], None],
@@ -101,6 +103,7 @@ class DeleteRecordsHandler:
         """`hang_up` ends a request that a bug left without an answer."""
         self._registry = registry
         self._maintenance = maintenance
+        self._recovery = recovery
         self._appender = appender
         self._reply = reply
         self._hang_up = hang_up
@@ -119,7 +122,12 @@ class DeleteRecordsHandler:
             self._answer(pending)
             return
         partitions = [job.partition for job in jobs]
-        self._maintenance.save_producers_of(partitions, now, lambda: self._delete(pending, jobs))
+        maintenance = self._maintenance
+
+        def restored() -> None:
+            maintenance.save_producers_of(partitions, now, lambda: self._delete(pending, jobs))
+
+        self._recovery.ensure(partitions, now, restored)
 
     def _job(self, key: TopicPartition, offset: int) -> DeletionJob | ErrorCode:
         topic = self._registry.by_name(TopicName(key.topic))

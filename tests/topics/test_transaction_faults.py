@@ -1,0 +1,123 @@
+"""Transactions over faults of the disk: what a failed or lost write must not bring about.
+
+A real log store on the simulated disk.
+"""
+
+import random
+from typing import Final
+
+import pytest
+
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from protocol.names import ErrorCode, TopicName
+from storage.api import SyncFailed, TopicPartition
+from storage.atomic_file import StoredFile
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from tests.simulator.disk import SimulatedDisk
+from tests.storage.rig import DATA, new_disk
+from tests.topics.plane import Plane
+from tests.topics.transactions import Transactions
+from topics.settings import TopicSettings
+
+KEY: Final = TopicPartition("a", 0)
+
+
+class Daemon(Transactions):
+    """A data plane on a simulated disk."""
+
+    def __init__(self, settings: TopicSettings | None = None) -> None:
+        self.plane = Plane(settings)
+        self.use(new_disk())
+        self.plane.given("a")
+        self.disk.sync_dir(DATA)
+
+    def use(self, disk: SimulatedDisk) -> None:
+        """Start on this disk."""
+        self.disk = disk
+        store = LogStore(disk, DATA)
+        store.open()
+        self.store = store
+        self.plane.store = store  # type: ignore[assignment]
+        self.plane.producer_snapshot = StoredFile(disk, f"{DATA}/producers")  # type: ignore[assignment]
+        self.plane.restart()
+        super().__init__(self.plane)
+
+    @property
+    def log(self) -> PartitionLog:
+        log = self.store.partition_log(KEY)
+        assert log is not None
+        return log
+
+    def synced(self) -> ErrorCode:
+        found: list[ErrorCode] = []
+        self.plane.data.markers.sync([KEY], lambda errors: found.append(errors[KEY]))
+        (error_code,) = found
+        return error_code
+
+    def delete_before(self, offset: int) -> None:
+        asked = (DeleteRecordsPartition(0, offset),)
+        request = DeleteRecordsRequest((DeleteRecordsTopic(TopicName("a"), asked),))
+        answer = self.plane.ask(request, 2, DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
+
+
+def test_records_whose_sync_failed_are_never_taken_for_durable() -> None:
+    """The kernel drops the pages of a failed fsync: the next one succeeds without them."""
+    daemon = Daemon(TopicSettings(flush="commit"))
+    daemon.given(b"a")
+    daemon.disk.fail_sync(".log")
+    assert daemon.synced() is ErrorCode.KAFKA_STORAGE_ERROR
+    assert daemon.synced() is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_records_whose_sync_failed_in_the_background_are_not_taken_for_durable() -> None:
+    daemon = Daemon(TopicSettings(flush="commit"))
+    daemon.given(b"a")
+    daemon.log.roll()
+    daemon.disk.fail_sync(".log")
+    with pytest.raises(SyncFailed):
+        daemon.log.sync_sealed()
+    assert daemon.synced() is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_records_of_a_daemon_that_was_killed_are_synced(seed: int) -> None:
+    """Its transaction goes on after the restart, so its records may still be committed."""
+    daemon = Daemon(TopicSettings(flush="commit"))
+    daemon.given(b"a")
+    daemon.use(daemon.disk.after_kill())
+    assert daemon.synced() is ErrorCode.NONE
+    daemon.use(daemon.disk.after_crash(random.Random(seed)))
+    assert daemon.log.log_end_offset == 1
+
+
+def test_an_open_transaction_survives_the_deletion_of_its_first_records() -> None:
+    daemon = Daemon()
+    daemon.given(b"a", b"b", b"c")
+    daemon.use(daemon.disk.after_kill())
+    daemon.delete_before(1)
+    assert daemon.read(1).last_stable_offset == 1
+
+
+def test_producers_survive_the_deletion_of_their_records() -> None:
+    daemon = Daemon()
+    daemon.given(b"a")
+    daemon.end(commit=True)
+    daemon.use(daemon.disk.after_kill())
+    daemon.delete_before(-1)
+    assert daemon.send(b"late").error_code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_log_that_starts_within_the_batch_that_began_a_transaction() -> None:
+    daemon = Daemon()
+    daemon.given(b"a", b"b", b"c")
+    daemon.log.delete_before(1)
+    daemon.use(daemon.disk.after_kill())
+    assert daemon.log.log_start_offset == 1
+    assert daemon.read(1).last_stable_offset == 1
