@@ -95,6 +95,7 @@ class TransactionShard:
         self._timer_number = 0
         self._waiting: dict[TransactionalId, list[_Waiter]] = {}
         self._must_abort: set[TransactionalId] = set()  # their data may be lost
+        self._retries_aborts = False  # a timer for all of them is set
         self._abort_check_ms: int | None = None
         self._expiry_check_ms: int | None = None
         self._is_closed = False
@@ -219,10 +220,13 @@ class TransactionShard:
     def _apply(self, transaction: Transaction, transition: Transition, now: Now) -> None:
         """The record is stored: the transition is visible."""
         done = evolve.apply(transaction, transition.target)
+        transactional_id = transaction.metadata.transactional_id
         if transaction.metadata.is_open:
-            self.open[transaction.metadata.transactional_id] = transaction
+            self.open[transactional_id] = transaction
         else:
-            self.open.pop(transaction.metadata.transactional_id, None)
+            self.open.pop(transactional_id, None)
+        if transactional_id in self._must_abort:
+            self._unsynced_aborted(transactional_id)
         if done is not None:
             done(transition.answer)
         for event in transition.events:
@@ -444,21 +448,25 @@ class TransactionShard:
     def _abort_unsynced(self, now: Now) -> None:
         """After a power failure: the records of an ongoing transaction may be gone, although its
         producer was told that they were written. So it must not be committed any more."""
+        self._retries_aborts = False
         if not self._must_abort:
             self._context.unsynced_aborted(self.partition)
         for transactional_id in tuple(self._must_abort):
             command = AbortTransaction(transactional_id, AbortCause.UNSYNCED_DATA)
-            self.turn(command, partial(self._unsynced_aborted, transactional_id), now)
+            self.turn(command, self._unsynced_abort_answered, now)
 
-    def _unsynced_aborted(
-        self, transactional_id: TransactionalId, answer: TransactionAnswer
-    ) -> None:
-        if answer.error_code is ErrorCode.NONE:
-            self._must_abort.discard(transactional_id)
-            if not self._must_abort:
-                self._context.unsynced_aborted(self.partition)
-        elif answer.error_code is not ErrorCode.CONCURRENT_TRANSACTIONS:  # that one is under way
+    def _unsynced_abort_answered(self, answer: TransactionAnswer) -> None:
+        """Try all that are left again if it was refused, unless it is under way."""
+        is_settled = answer.error_code in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
+        if not is_settled and not self._retries_aborts:
+            self._retries_aborts = True
             self._post(lambda now: self._at(now.mono_ms + FULL_LOG_RETRY_MS, self._abort_unsynced))
+
+    def _unsynced_aborted(self, transactional_id: TransactionalId) -> None:
+        """Its abort is stored, whatever the cause: its timeout may have come first."""
+        self._must_abort.discard(transactional_id)
+        if not self._must_abort:
+            self._context.unsynced_aborted(self.partition)
 
     # ------------------------------------------------------------ the end
 

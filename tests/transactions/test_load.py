@@ -3,9 +3,10 @@
 import pytest
 
 from protocol.names import ErrorCode
+from seams.now import Now
 from storage.api import EndMarker, StoredMarker, StoredRecord
 from tests.memory_log import MemoryLog
-from tests.transactions.world import START, TX, World, at
+from tests.transactions.world import START, TIMEOUT_MS, TX, World, at
 from transactions.events import TransactionsClosed, TransactionsLoaded, TransactionsLoadFailed
 from transactions.records import UnreadableTransactionRecord, transaction_key
 
@@ -307,6 +308,41 @@ def test_unsynced_data_is_aborted_when_the_log_has_room_again(world: World) -> N
     world.advance(1_000)
     assert world.coordinator.unsettled_partitions == 0
     assert world.end(1_000, 0, transactional_id="data")[0] is INVALID
+
+
+def test_attempts_to_abort_do_not_multiply_while_the_log_is_full(world: World) -> None:
+    given_ongoing_ids(world)
+    for number in range(3):
+        name = f"more-{number}"
+        world.init(name)
+        world.produce(1_003 + number, 0, ORDERS, transactional_id=name)
+    world.crash_holding(unsynced_data_lost=True, is_full=True)
+    attempts = 0
+    has_room = world.logs[0].has_room
+
+    def counted() -> bool:
+        nonlocal attempts
+        attempts += 1
+        return has_room()
+
+    world.logs[0].has_room = counted  # type: ignore[method-assign]
+    world.advance(500)
+    assert attempts == 5 * 5  # each of the five ids, every 100 ms
+    world.logs[0].full = False
+    world.advance(1_000)
+    assert world.coordinator.unsettled_partitions == 0
+
+
+def test_timeout_before_the_abort_of_unsynced_data(world: World) -> None:
+    given_ongoing_ids(world)
+    world.crash_holding(unsynced_data_lost=True, is_full=True)
+    world.now = Now(world.now.mono_ms + 130, world.now.wall_ms + TIMEOUT_MS)  # a late tick
+    world.run()
+    world.advance(9_820)
+    world.logs[0].full = False
+    world.advance(1_000)  # the check of timeouts comes before the next attempt
+    assert world.coordinator.unsettled_partitions == 0
+    assert world.init("data")[0] is NONE
 
 
 def test_reload_before_the_aborts_are_stored(world: World) -> None:
