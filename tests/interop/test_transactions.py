@@ -1,4 +1,4 @@
-"""Transactions with real clients: librdkafka, aiokafka, kafka-python."""
+"""Transactions with real clients: librdkafka, aiokafka, kafka-python, also over a kill -9."""
 
 import asyncio
 import uuid
@@ -139,3 +139,15 @@ def test_aiokafka_commits_and_aborts(daemon: Daemon) -> None:
 
     asyncio.run(run())
     assert read(daemon, TOPIC) == ["0", "2"]
+
+
+def test_an_open_transaction_goes_on_after_kill_9(daemon: Daemon) -> None:
+    given_topics(daemon, TOPIC)
+    sender = producer(daemon, "survivor")
+    sender.begin_transaction()
+    send(sender, TOPIC, ["before"])
+    daemon.kill()
+    daemon.start()
+    send(sender, TOPIC, ["after"])
+    sender.commit_transaction(WAIT_S)
+    assert read(daemon, TOPIC) == ["before", "after"]
