@@ -145,6 +145,12 @@ long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, f
 long-transaction-clients: install-test  ## transactions with seven libraries (needs Go and npm)
 	TRANSACTION_CLIENTS=1 $(BIN)/python -m pytest --timeout 600 tests/interop/test_transaction_clients.py
 
+long-spark-streaming: install-test  ## Spark Structured Streaming from a topic to a topic
+	SPARK_STREAMING=1 $(BIN)/python -m pytest tests/pipeline/test_kafka_streaming.py
+
+long-data-tools: install-test  ## Kafka's tools for data and transactions print here what they print at a Kafka
+	DATA_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_data_tools.py
+
 long-exactly-once: install-test  ## copy a topic in transactions while the daemon is killed: librdkafka, Java
 	EXACTLY_ONCE=1 $(BIN)/python -m pytest --timeout 1200 tests/interop/test_exactly_once.py
 
