@@ -14,6 +14,7 @@ from broker.loop.clock import SystemClock
 from broker.loop.soon import TickSoon
 from broker.observe.observer import Observer
 from broker.partitions.transaction_topic import TransactionTopic
+from broker.transactions.offsets_producers import producers_of
 from broker.transactions.partitions import AllPartitions, GroupVerification
 from config.keys import Config
 from config.settings import transaction_settings
@@ -50,9 +51,12 @@ def make_transactions(
 ) -> TransactionCoordinator:
     data_plane, groups, topic, verification = neighbours
     wake = TickSoon(*event_loop)
+    partitions = AllPartitions(data_plane.markers, groups, observe)
+    data_plane.transaction_admin.partitions = partitions
+    data_plane.transaction_admin.producers_of = partial(producers_of, groups)
     wake.part = coordinator = TransactionCoordinator(
         transaction_settings(config),
-        partitions=AllPartitions(data_plane.markers, groups, observe),
+        partitions=partitions,
         producer_ids=data_plane.producer_ids,
         topics=data_plane.registry,
         reply=reply,
