@@ -100,6 +100,7 @@ class Progress:
         self.fenced = 0
         self.aborted = 0
         self.commits = 0
+        self.shared_epochs: set[int] = set()  # producers whose transactions have one epoch
 
 
 class Copier:
@@ -151,6 +152,8 @@ class Copier:
             raise Fatal(response.error_code.name)
         self._producer_id, self._epoch = response.producer_id, response.producer_epoch
         self._sequences = {}
+        if self.version == 1:
+            self.progress.shared_epochs.add(self._producer_id)
         yield from self._read_position()
 
     def _read_position(self) -> Script:
@@ -366,6 +369,8 @@ def read_committed(partition: int) -> Generator[Ask | int, Response | None, Visi
             yield BACKOFF_MS
             continue
         if not data.records:
+            if offset < data.last_stable_offset:
+                raise Broken(f"nothing at {offset}, below {data.last_stable_offset}")
             return Visible(data.last_stable_offset, tuple(records))
         offset = _take(data, offset, records)
 
@@ -381,10 +386,10 @@ def _take(data: PartitionData, offset: int, records: list[tuple[int, str, int]])
         if header.last_offset >= data.last_stable_offset:
             raise Broken(f"offset {header.last_offset} is beyond {data.last_stable_offset}")
         batch = data.records[position : position + header.size]
-        for record in stored_records(batch):
-            if header.is_control:
-                aborted.discard(header.producer_id)  # its transaction has ended
-            elif record.offset >= offset and header.producer_id not in aborted:
+        if header.is_control:
+            aborted.discard(header.producer_id)  # its transaction has ended
+        for record in stored_records(batch):  # a control batch has none
+            if record.offset >= offset and header.producer_id not in aborted:
                 assert record.key is not None
                 assert record.value is not None
                 records.append((record.offset, record.key.decode(), int(record.value)))

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from broker.transactions.partitions import AllPartitions, Verification
-from transactions.coordinator import TransactionCoordinator
-
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.loading import Tail
+from broker.transactions.partitions import AllPartitions, Verification
+from config.dynamic_rules import DynamicRules
+from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from coordinator.settings import GroupSettings
 from protocol.messages import Request, Response
@@ -39,12 +39,14 @@ from storage.open import JournalCallbacks, StorageSettings, open_storage, topics
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.simulator.sim import Sim
 from tests.simulator.transaction_clients import PARTITIONS, SOURCE, TARGET
-from tests.topics.plane import Cluster
+from tests.topics.plane import Cluster, Loggers
+from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.events import TopicChange, TopicCreated
 from topics.group_config_store import GroupConfigStore
 from topics.settings import TopicSettings
+from transactions.coordinator import TransactionCoordinator
 from transactions.settings import TransactionSettings
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ LIMITS: Final = JournalLimits(
     queue_entries=64,
     batch_bytes=64 << 10,
     group_bytes=16 << 10,
-    file_bytes=64 << 10,
+    file_bytes=128 << 10,
     pass_bytes=16 << 10,  # so small that a run sees checkpoints
 )
 LOG_SETTINGS: Final = LogSettings(
@@ -174,11 +176,17 @@ class TransactionNode:
         settings = TopicSettings(
             offsets_topic_num_partitions=OFFSETS_PARTITIONS,
             transaction_state_log_num_partitions=STATE_PARTITIONS,
-            is_synced=self._is_synced,
-            broker_properties={"log.retention.ms": "-1", "log.segment.bytes": "16384"},
+            flush="commit" if self._is_synced else "os",
+            broker_properties={"log.retention.ms": "-1", "log.segment.bytes": "1048576"},
         )
         group_configs = GroupConfigStore(
             storage.group_configs_file, settings.broker_properties, lambda _: None
+        )
+        broker_configs = BrokerConfigStore(
+            storage.broker_configs_file,
+            DynamicRules(Config()),
+            settings.broker_properties,
+            lambda _: None,
         )
         self.data_plane = DataPlane(
             self.store,
@@ -186,12 +194,13 @@ class TransactionNode:
             settings,
             cluster=Cluster(),
             group_configs=group_configs,
+            broker_configs=broker_configs,
+            loggers=Loggers(),
             reply=self._reply,
             observe=lambda _: None,
             hang_up=lambda token: self._reply(token, None),
             producer_snapshot=storage.producers_file,
             new_topic_id=self._new_topic_id,
-            verifier=self.verification,
             appender=LateIo(self),
             checker=LateIo(self),
             reader=LateIo(self),
@@ -216,13 +225,14 @@ class TransactionNode:
             reply=self._reply,
             observe=lambda _: None,
             verifier=self.verification,
+            first_unstable_changed=self._first_unstable_changed,
         )
         self.transactions = TransactionCoordinator(
             TransactionSettings(
                 offsets_topic_num_partitions=OFFSETS_PARTITIONS,
                 transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             ),
-            partitions=AllPartitions(self.data_plane, self.coordinator),
+            partitions=AllPartitions(self.data_plane.markers, self.coordinator, lambda _: None),
             producer_ids=self.data_plane.producer_ids,
             topics=registry,
             reply=self._reply,
@@ -231,11 +241,15 @@ class TransactionNode:
             unsynced_data_lost=self.boot.lost and self._is_synced,
         )
         self.verification.coordinator = self.transactions
+        self.data_plane.set_verifier(self.transactions)
         self.handlers: dict[int, Handler] = {
             **self.data_plane.handlers,
             **self.coordinator.handlers,
             **self.transactions.handlers,
         }
+
+    def _first_unstable_changed(self, partition: int, offset: Position | None) -> None:
+        self.data_plane.set_first_unstable(TopicPartition(OFFSETS_TOPIC, partition), offset)
 
     def _create_topics(self) -> None:
         """As an administrator who tries until it is done."""

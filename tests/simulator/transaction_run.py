@@ -106,6 +106,7 @@ class Run:
         self._is_lossy = False
         self._boots = 0
         self._is_starting = False
+        self._last_reads: set[int] = set()
 
     # ------------------------------------------------------------ life
 
@@ -137,13 +138,13 @@ class Run:
         late = [name for name in self.progress if not self._is_done(name)]
         if late:
             raise Broken(f"seed {self.sim.seed}: {late} did not reach the end")
-        found = dict.fromkeys(range(PARTITIONS), self.checkers.reads)
-        self._read_now()
-        self.sim.run(until=lambda: self.checkers.reads >= sum(found.values()) // 2 + PARTITIONS)
+        self._read_now(is_last=True)
+        self.sim.run(until=lambda: len(self._last_reads) == PARTITIONS)
         node = self.node
         assert node is not None
         self.checkers.check_end(self.progress, node.target_ends())
-        check_decisions(node.logs_with_markers())
+        shared = set[int]().union(*(each.shared_epochs for each in self.progress.values()))
+        check_decisions(node.logs_with_markers(), shared)
 
     def _are_done(self) -> bool:
         return self.sim.steps % 16 == 0 and all(map(self._is_done, self.progress))
@@ -181,13 +182,15 @@ class Run:
         self._read_now()
         self._read_later()
 
-    def _read_now(self) -> None:
+    def _read_now(self, *, is_last: bool = False) -> None:
         for partition in range(PARTITIONS):
-            Process(self, "reader", self._reading(partition)).begin()
+            Process(self, "reader", self._reading(partition, is_last=is_last)).begin()
 
-    def _reading(self, partition: int) -> Script:
+    def _reading(self, partition: int, *, is_last: bool) -> Script:
         visible = yield from read_committed(partition)
         self.checkers.seen(partition, visible)
+        if is_last:
+            self._last_reads.add(partition)
 
     # ------------------------------------------------------------ network
 
