@@ -127,6 +127,12 @@ long-consumer-sim: install-test  ## 2,000 simulated worlds of consumer groups, a
 	CONSUMER_WORLDS=2000 MIGRATION_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) \
 	  tests/simulator/test_consumer_groups.py tests/simulator/test_migration.py
 
+transaction-sim: install-test  ## replay a simulated world of transactions from its seed: SEED=n [STEPS=m]
+	$(BIN)/python -m tests.simulator.transaction_run $(SEED) $(STEPS)
+
+long-transaction-sim: install-test  ## 2,000 simulated worlds of transactions
+	TRANSACTION_WORLDS=2000 $(BIN)/python -m pytest -n $(PROCESSES) tests/simulator/test_transactions.py
+
 long-consumer-transfer: install-test  ## move consumer groups between a real Kafka and Rollcall, compare what tools print
 	CONSUMER_TRANSFER=1 $(BIN)/python -m pytest tests/interop/test_consumer_group_transfer.py \
 	  tests/interop/test_consumer_group_tools.py

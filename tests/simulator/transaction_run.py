@@ -7,7 +7,7 @@
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from protocol.messages import Response
@@ -84,14 +84,17 @@ class Process:
 class Run:
     """One world: a node, copiers with their doubles, readers, and faults."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, weather: Sequence[str] | None = None) -> None:
+        """`weather`: the faults, all of them often; by default the seed decides."""
         self.sim = Sim(seed)
         dice = self.sim.dice
-        self.is_synced = dice.random() < 0.7  # rollcall.flush
+        self.is_synced = weather is not None or dice.random() < 0.7  # rollcall.flush
         kinds = [kind for kind in KINDS if self.is_synced or kind not in ("power", "torn")]
         count = dice.choice((0, 1, 2, len(kinds)))
         self.weather = tuple(dice.sample(kinds, count))
         self.mean_ms = dice.choice((700, 2_000, 6_000))
+        if weather is not None:
+            self.weather, self.mean_ms = tuple(weather), 700
         self.checkers = TransactionCheckers()
         self.progress: dict[str, Progress] = {}
         self.disk = SimulatedDisk()
@@ -199,7 +202,7 @@ class Run:
         self._pending = [each for each in self._pending if not each.is_done]
         self._pending.append(exchange)
         self.sim.after(REQUEST_TIMEOUT_MS, lambda: exchange(None))
-        if self._is_lossy and self.sim.happens(0.1):
+        if self._is_lossy and self.sim.happens(0.2):
             self.sim.log_event(f"lost: {type(ask.request).__name__}")
             self.sim.after(self.sim.between(10, 500), lambda: exchange(None))
             if ask.may_arrive_late and self.sim.happens(0.5):
@@ -214,7 +217,7 @@ class Run:
             return
 
         def replied(response: Response | None) -> None:
-            if self._is_lossy and self.sim.happens(0.1):
+            if self._is_lossy and self.sim.happens(0.2):
                 self.sim.log_event(f"lost: the answer to {type(ask.request).__name__}")
                 self.sim.after(self.sim.between(10, 500), lambda: exchange(None))
             else:
@@ -285,8 +288,10 @@ class Run:
         self.sim.after(self.sim.around(self.mean_ms), self._strike)
 
 
-def simulate_transactions(seed: int, steps: int = STEPS) -> Run:
-    run = Run(seed)
+def simulate_transactions(
+    seed: int, steps: int = STEPS, *, weather: Sequence[str] | None = None
+) -> Run:
+    run = Run(seed, weather)
     run.live(steps)
     run.heal()
     return run
