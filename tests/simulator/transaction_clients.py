@@ -216,7 +216,7 @@ class Copier:
             )
             self._sequences[partition] = sequence + len(records)
             batches.append(PartitionProduceData(partition, encoded))
-        for data in (batches,) if self._sim.happens(0.5) else [[one] for one in batches]:
+        for data in (batches,) if self._sim.happens(0.5) else [[batch] for batch in batches]:
             request = ProduceRequest(
                 self.name, -1, 30_000, [TopicProduceData(name=TARGET, partition_data=data)]
             )

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.loading import Tail
-from broker.transactions.partitions import AllPartitions, Verification
+from broker.transactions.partitions import AllPartitions, GroupVerification
 from config.dynamic_rules import DynamicRules
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
@@ -172,7 +172,7 @@ class TransactionNode:
         self.store, self.journal = storage.store, storage.journal
         was_clean = self.store.was_clean
         self.boot = BootRecord(self.disk, FOLDER, self._boot_id, was_clean=was_clean)
-        self.verification = Verification(is_enabled=True)
+        self.verification = GroupVerification()
         settings = TopicSettings(
             offsets_topic_num_partitions=OFFSETS_PARTITIONS,
             transaction_state_log_num_partitions=STATE_PARTITIONS,
@@ -241,6 +241,7 @@ class TransactionNode:
             unsynced_data_lost=self.boot.lost and self._is_synced,
         )
         self.verification.coordinator = self.transactions
+        self.verification.is_enabled = lambda: True
         self.data_plane.set_verifier(self.transactions)
         self.handlers: dict[int, Handler] = {
             **self.data_plane.handlers,

@@ -1,7 +1,7 @@
 """Loaded transactions: a log with transactions in it, served by a daemon.
 
 As a Kafka's own files, moved as they are, hold them. What an open or an aborted transaction wrote
-was never committed, and no client may read it; a client that asks for stable offsets is told of the
+was never committed, and no client may read it; a client that asks for stable offsets hears of the
 open one.
 """
 
