@@ -80,9 +80,9 @@ class ProducerRecovery:
     def is_needed(self, partition: Partition) -> bool:
         return partition.first_unstable_offset == NOT_RESTORED and partition.log is not None
 
-    def begin(self, partitions: Sequence[Partition], now: Now) -> None:
-        """Restore what was not tried before; nobody waits for it."""
-        self.ensure([each for each in partitions if each not in self._failed], now, _nothing)
+    def has_failed(self, partition: Partition) -> bool:
+        """Whether its log could not be read when it was last tried."""
+        return partition in self._failed
 
     def ensure(self, partitions: Sequence[Partition], now: Now, then: Callable[[], None]) -> None:
         """Restore these, then call `then`: at once if nothing is to be restored.
@@ -156,7 +156,3 @@ class ProducerRecovery:
         except READ_FAULTS as fault:
             return fault
         return None
-
-
-def _nothing() -> None:
-    """Nobody waits."""

@@ -6,8 +6,7 @@ were assigned when the shard appended. Nothing is created before it is needed: a
 a folder with two small files, and its first segment comes with its first batch.
 
 The flusher appends while another thread syncs for a checkpoint. `_files_lock` separates the steps
-in which segments are added, removed or synced. Readers need no lock, and neither does an append to
-an existing segment.
+in which segments are added, removed or synced. Reads, and appends to a segment, need no lock.
 
 `log_loader.py` opens a folder. Kafka's counterparts: UnifiedLog, LocalLog.
 """
@@ -176,8 +175,7 @@ class PartitionLog:
 
         Not synced: if a power failure takes the line, the epoch of the last batch is enough.
         """
-        end = self.log_end_offset
-        last = self.leader_epoch
+        end, last = self.log_end_offset, self.leader_epoch
         for batch in self.batches(end - 1) if end > self._log_start_offset else ():
             last = max(last, read_header(batch).partition_leader_epoch)
         self._epochs = [(epoch, start) for epoch, start in self._epochs if start < end]
@@ -246,8 +244,8 @@ class PartitionLog:
         segment.append(batches)
 
     def _has_room_for(self, segment: Segment, size: int, last_offset: int) -> bool:
-        max_bytes, max_index_bytes = self.settings.segment_bytes, self.settings.segment_index_bytes
-        return segment.has_room_for(size, last_offset, max_bytes, max_index_bytes)
+        limits = self.settings.segment_bytes, self.settings.segment_index_bytes
+        return segment.has_room_for(size, last_offset, *limits)
 
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` skips the offsets in between."""
@@ -489,10 +487,7 @@ class PartitionLog:
     # --- durability ----------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """fsync what was appended, then the names; a failed fsync closes the log for good.
-
-        After that every flush fails: another fsync would succeed without the lost pages.
-        """
+        """fsync what was appended, then the names. After a failed fsync every flush fails."""
         with self._sync_lock, self._files_lock:
             if self._sync_fault is not None:
                 raise SyncFailed(str(self._sync_fault))

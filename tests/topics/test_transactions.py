@@ -213,21 +213,20 @@ def test_open_transactions_survive_a_restart(transactions: Transactions, is_save
     assert transactions.end(commit=True, producer=1, epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_log_is_read_before_a_read_committed_fetch(plane: Plane) -> None:
+@pytest.mark.parametrize("isolation_level", [0, 1])
+def test_a_log_is_read_before_the_first_fetch(plane: Plane, isolation_level: int) -> None:
     plane.given("a")
     transactions = Transactions(plane)
     transactions.given(b"a")
     checker = HeldIo()
     plane.executors["checker"] = checker
     transactions.restart()
-    token = plane.park_fetch("a", isolation_level=1, max_wait_ms=0)
-    # Nobody who reads all waits; but nothing is said of what is not known.
-    assert plane.fetch("a").last_stable_offset == -1
+    token = plane.park_fetch("a", isolation_level=isolation_level, max_wait_ms=0)
     assert not plane.answered(token)
     checker.run()
     data = plane.fetched(token)
-    assert (data.last_stable_offset, data.records) == (0, b"")
-    assert plane.fetch("a").last_stable_offset == 0
+    assert data.last_stable_offset == 0
+    assert offsets_of(data.records or b"") == ([] if isolation_level else [0])
 
 
 def test_a_log_that_cannot_be_read_is_an_error(transactions: Transactions) -> None:
@@ -241,6 +240,8 @@ def test_a_log_that_cannot_be_read_is_an_error(transactions: Transactions) -> No
 
     log.batches = unreadable  # type: ignore[method-assign, assignment]
     assert transactions.read().error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    uncommitted = transactions.read(committed=False)
+    assert (uncommitted.error_code, uncommitted.last_stable_offset) == (ErrorCode.NONE, -1)
     assert transactions.end(commit=True) is ErrorCode.KAFKA_STORAGE_ERROR
     assert transactions.send(b"b", sequence=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
     del log.batches  # type: ignore[method-assign]

@@ -156,17 +156,20 @@ class FetchHandler:
         deadline_ms: int | None,
         now: Now,
     ) -> bool:
-        """Whether the request waits until the last stable offsets are known."""
+        """Whether the request waits until the last stable offsets are known.
+
+        A log that cannot be restored is tried again for read_committed only: the others may still
+        read its records.
+        """
         unknown = [
             target.partition
             for target in targets
             if isinstance(target, ReadablePartition)
             and target.partition.first_unstable_offset == NOT_RESTORED
         ]
-        if not unknown:
-            return False
         if context.request.isolation_level != READ_COMMITTED:
-            self._recovery.begin(unknown, now)
+            unknown = [each for each in unknown if not self._recovery.has_failed(each)]
+        if not unknown:
             return False
         self._reading.add(token)
 
