@@ -49,7 +49,7 @@ class Passes:
         self._topic = script.topic("passes", retention_ms="1")
         self._end = 0
 
-    def one(self) -> None:
+    def run(self) -> None:
         for _ in range(2):
             write(self._script, self._topic, HOUR_MS)
             self._end += 1
@@ -114,7 +114,7 @@ def old_segments_are_deleted(script: Script) -> None:
         edits = [(key.replace("_", "."), SET, value) for key, value in limits.items()]
         alter(a, (TOPIC, topic, edits))
     script.await_metadata()
-    Passes(script).one()
+    Passes(script).run()
     ends(a, *topics)
 
 
@@ -126,18 +126,18 @@ def changed_configs_delete_old_segments(script: Script) -> None:
     brokers = script.topic("brokers", internal_segment_bytes="100")
     for topic in (own, brokers):
         write(script, topic, *AGES)
-    passes.one()
+    passes.run()
     ends(a, own, brokers)
     alter(a, (TOPIC, own, [("retention.ms", SET, HALF)]))
     script.await_metadata()
-    passes.one()
+    passes.run()
     ends(a, own, brokers)
     alter(a, (BROKER, "", [("log.retention.ms", SET, HALF)]))
     script.await_metadata()
-    passes.one()
+    passes.run()
     ends(a, own, brokers)
     alter(a, (BROKER, "", [("log.retention.ms", DELETE, None)]))
     alter(a, (TOPIC, own, [("retention.bytes", SET, "0")]))
     script.await_metadata()
-    passes.one()
+    passes.run()
     ends(a, own, brokers)
