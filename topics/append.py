@@ -141,6 +141,7 @@ class LogAppender:
         producers, header = partition.producers, checked.header
         if (
             producers is None
+            or header.producer_id <= NO_PRODUCER_ID  # nobody could end it
             or not header.is_transactional
             or producers.has_open(header.producer_id)
         ):

@@ -108,6 +108,7 @@ def read_log_partition(
         if diverging is None:
             read = log.read if may_open else log.read_open
             records = read(asked.fetch_offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+        aborted = _aborted(request, log, records)
     except IndexError:
         return failed_read(requested, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (Corrupt, OSError) as fault:
@@ -115,8 +116,11 @@ def read_log_partition(
         return failed_read(requested, partition, ErrorCode.KAFKA_STORAGE_ERROR, reason)
     if records is None:
         return None
+    if records and asked.fetch_offset < log.log_start_offset:
+        # Deleted meanwhile, with the list of the aborted transactions among them.
+        return failed_read(requested, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     ends = PartitionEnds(high_watermark, stable_offset, log.log_start_offset)
-    data = _found(request, requested, log, records, diverging, ends)
+    data = _found(requested, records, aborted, diverging, ends)
     return LogReadResult(requested, data, partition, written_bytes, limit=max_bytes)
 
 
@@ -140,10 +144,9 @@ def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
 
 
 def _found(
-    request: FetchRequest,
     requested: RequestedPartition,
-    log: TopicLog,
     records: bytes,
+    aborted: Sequence[AbortedTransaction] | None,
     diverging: EpochEndOffset | None,
     ends: PartitionEnds,
 ) -> PartitionData:
@@ -153,17 +156,19 @@ def _found(
         last_stable_offset=ends.stable_offset,
         log_start_offset=ends.log_start_offset,
         diverging_epoch=diverging,
-        aborted_transactions=(
-            _aborted(log, records) if request.isolation_level == READ_COMMITTED else None
-        ),
+        aborted_transactions=aborted,
         records=records,
     )
 
 
-def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
+def _aborted(
+    request: FetchRequest, log: TopicLog, records: bytes | None
+) -> Sequence[AbortedTransaction] | None:
+    if request.isolation_level != READ_COMMITTED:
+        return None
     return [
         AbortedTransaction(ProducerId(aborted.producer_id), aborted.first_offset)
-        for aborted in log.aborted_among(records)
+        for aborted in log.aborted_among(records or b"")
     ]
 
 

@@ -25,6 +25,7 @@ BATCHES_REMEMBERED: Final = 5
 
 SEQUENCE_MAX: Final = 2**31 - 1
 EPOCH_MAX: Final = 2**15 - 1
+NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 EPOCH_PER_TRANSACTION: Final = 2
 """The first transaction version whose markers have a greater epoch than the records."""
@@ -195,7 +196,7 @@ class ProducerStates:
         self, header: BatchHeader, entry: ProducerEntry | None
     ) -> RejectedSequence | None:
         first, producer = header.base_sequence, f"producer {header.producer_id}"
-        if entry is not None and header.producer_epoch < entry.epoch:
+        if header.producer_epoch < (NO_EPOCH if entry is None else entry.epoch):
             return _old_epoch(header, entry)
         verification = self.verifications.get(ProducerId(header.producer_id))
         if verification is not None and verification.bumps_epoch and entry is None and first:
@@ -339,10 +340,11 @@ class ProducerStates:
         return changed
 
 
-def _old_epoch(header: BatchHeader, entry: ProducerEntry) -> RejectedSequence:
+def _old_epoch(header: BatchHeader, entry: ProducerEntry | None) -> RejectedSequence:
+    seen = NO_EPOCH if entry is None else entry.epoch
     return RejectedSequence(
         ErrorCode.INVALID_PRODUCER_EPOCH,
-        f"producer {header.producer_id} has epoch {header.producer_epoch}, {entry.epoch} was seen",
+        f"producer {header.producer_id} has epoch {header.producer_epoch}, {seen} was seen",
     )
 
 

@@ -436,10 +436,10 @@ class PartitionLog:
                     # Sync the names that stay first: a file system may write the removals before
                     # them, and a log without a segment would assign its offsets again.
                     self._flush_names()
+                # First: a reader that misses the file or an aborted transaction checks it.
+                self._log_start_offset = max(self._log_start_offset, self._segments[1].base_offset)
                 # A new list: readers may iterate over the old one.
                 self._segments = self._segments[1:]
-                # Before the file is removed: a reader that misses it checks the log start.
-                self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
                 oldest.remove()
                 self._names_are_dirty = True
             removed += 1

@@ -19,6 +19,7 @@ from storage.batch.record_batch import (
     BATCH_HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD,
+    NO_PRODUCER_ID,
     BatchHeader,
     read_header,
 )
@@ -70,7 +71,8 @@ def find_outcomes(
             last_producer_id = max(last_producer_id, header.producer_id)
             if header.is_transactional and header.last_offset >= start:
                 if not header.is_control:
-                    begun.setdefault(header.producer_id, header.base_offset)
+                    if header.producer_id > NO_PRODUCER_ID:  # else no marker could end it
+                        begun.setdefault(header.producer_id, header.base_offset)
                 else:
                     _end(header, chunk[at:after])
             at = after

@@ -4,7 +4,7 @@ A real log store on the simulated disk.
 """
 
 import random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -121,3 +121,29 @@ def test_a_log_that_starts_within_the_batch_that_began_a_transaction() -> None:
     daemon.use(daemon.disk.after_kill())
     assert daemon.log.log_start_offset == 1
     assert daemon.read(1).last_stable_offset == 1
+
+
+@pytest.mark.parametrize("by_retention", [False, True])
+def test_records_that_are_deleted_while_they_are_read_are_not_taken_for_committed(
+    monkeypatch: pytest.MonkeyPatch, by_retention: bool
+) -> None:
+    """The list of aborted transactions goes with them, and is looked up after the read."""
+    daemon = Daemon()
+    daemon.given(b"aborted")
+    daemon.end(commit=False)
+    daemon.log.roll()
+    daemon.plain(b"plain")
+    read = PartitionLog.read
+
+    def deleted_behind(log: PartitionLog, offset: int, max_bytes: int, **limits: Any) -> bytes:
+        found = read(log, offset, max_bytes, **limits)
+        if by_retention:
+            first = log.segments[0]
+            log.remove_oldest(lambda segment: segment is first)
+        else:
+            log.delete_before(2)
+        return found
+
+    monkeypatch.setattr(PartitionLog, "read", deleted_behind)
+    data = daemon.read()
+    assert (data.error_code, data.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, b"")

@@ -14,7 +14,7 @@ from storage.batch.record_batch import read_header
 from tests.topics.batches import batch, offsets_of
 from tests.topics.held_io import HeldIo
 from tests.topics.plane import Plane
-from tests.topics.transactions import TV1, VERIFIES, Transactions
+from tests.topics.transactions import ADDS, TV1, VERIFIES, Transactions
 from topics.settings import TopicSettings
 
 
@@ -517,3 +517,30 @@ def test_a_partition_that_is_gone_counts_as_synced(plane: Plane) -> None:
     plane.data.markers.sync([TopicPartition("a", 0)], lambda errors: found.append(dict(errors)))
     plane.data.markers.sync([], found.append)
     assert found == [{("a", 0): ErrorCode.NONE}, {}]
+
+
+# Odd values
+
+
+@pytest.mark.parametrize("version", [VERIFIES, ADDS])
+@pytest.mark.parametrize("is_verified", [False, True])
+def test_a_transactional_batch_without_a_producer_opens_nothing(
+    plane: Plane, version: int, is_verified: bool
+) -> None:
+    """Kafka appends it, and knows no producer that would end it."""
+    plane.restart(TopicSettings(transaction_partition_verification_enable=is_verified))
+    plane.given("a")
+    transactions = Transactions(plane)
+    transactions.send(b"a", producer=-1, epoch=-1, sequence=-1, version=version)
+    transactions.plain(b"behind")
+    data = transactions.read()
+    assert data.last_stable_offset == data.high_watermark
+    partition = plane.data.registry.partition("a", 0)
+    assert partition is not None
+    assert partition.producers is not None
+    assert partition.producers.verifications == {}
+
+
+def test_a_negative_epoch_is_older_than_any(transactions: Transactions) -> None:
+    assert transactions.send(b"a", epoch=-2).error_code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert transactions.read().high_watermark == 0

@@ -33,6 +33,7 @@ from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
+from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader
 from topics.append import AppendFailed, AppendJob, AppendOutcome, AppendResult, LogAppender
 from topics.batch_check import RejectedBatch, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
@@ -160,7 +161,7 @@ class ProduceHandler:
         """Ask the transaction coordinator, then append what may be appended."""
         name = pending.request.transactional_id
         transactional_id = None if name is None else TransactionalId(name)
-        parts = [part for part in pending.jobs if part.job and part.job.header.is_transactional]
+        parts = [part for part in pending.jobs if part.job and _is_verified(part.job.header)]
         producers = {_producer(part.job) for part in parts if part.job}
         if transactional_id is None or len(producers) > 1:
             refusal = TRANSACTION_UNNAMED if transactional_id is None else SEVERAL_PRODUCERS
@@ -313,6 +314,11 @@ class ProduceHandler:
             record_errors=refusal.record_errors,
             error_message=refusal.message,
         )
+
+
+def _is_verified(header: BatchHeader) -> bool:
+    """As in Kafka, a transactional batch without a producer is not part of a transaction."""
+    return header.is_transactional and header.producer_id > NO_PRODUCER_ID
 
 
 def _producer(job: AppendJob) -> tuple[int, int]:
