@@ -23,28 +23,18 @@ class Rule(NamedTuple):
     reason: str
 
 
-UNSERVED: Final = frozenset(
-    {
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN,
-        ApiKey.TXN_OFFSET_COMMIT,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        ApiKey.LIST_TRANSACTIONS,
-    }
-)
-"""Their messages are declared, and there is no handler yet."""
-
-_SERVED: Final = "|".join(str(int(key)) for key in ApiKey if key not in UNSERVED)
+_SERVED: Final = "|".join(str(int(key)) for key in ApiKey)
 
 RULES: Final = (
     Rule(
         re.compile(rf"  \.api_keys api_key=(?!({_SERVED}) ).*"),
         None,
-        "what is not served is not offered: transactions, SASL, share and streams groups",
+        "what is not served is not offered: SASL, share and streams groups",
     ),
     Rule(
-        re.compile(r"  \.(supported|finalized)_features name='(?!(metadata|group)\.version').*"),
+        re.compile(
+            r"  \.(supported|finalized)_features name='(?!(metadata|group|transaction)\.version').*"
+        ),
         None,
         "features that Kafka turns on are those of the requests above",
     ),

@@ -129,6 +129,8 @@ UNORDERED: Final = frozenset(
         ("DescribeProducersResponse", "topics"),
         ("DescribedProducersTopic", "partitions"),
         ("ProduceResponse", "responses"),
+        ("ApiVersionsResponse", "finalized_features"),
+        ("ApiVersionsResponse", "supported_features"),
         ("TopicProduceResponse", "partition_responses"),
         ("DeleteRecordsResponse", "topics"),
         ("DeleteRecordsTopicResult", "partitions"),
@@ -277,6 +279,8 @@ def _scalar(name: str, value: object, names: Names) -> str:
     if isinstance(value, int) and not isinstance(value, IntEnum | bool):
         if name in PRODUCER_IDS:
             return names.producer(value)
+        if name == "leader_epoch":
+            return names.leader_epoch(value)
         if name == "coordinator_epoch":
             return names.coordinator_epoch(value)
         if name == "session_id":

@@ -38,6 +38,7 @@ from protocol.messages.create_topics import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.describe_producers import DescribeProducersResponse
 from protocol.messages.describe_transactions import (
     DescribedTransaction,
     DescribeTransactionsRequest,
@@ -448,6 +449,19 @@ class Script:
                 for state in answer.transaction_states
                 if state.transactional_id.startswith(self.name)
             ]
+        if isinstance(answer, DescribeProducersResponse):
+            ids = {client.producer_id for client in self._clients.values()}
+            for topic in answer.topics:
+                for partition in topic.partitions if topic.name == OFFSETS_TOPIC else ():
+                    partition.active_producers = [
+                        producer
+                        for producer in partition.active_producers
+                        if producer.producer_id in ids
+                    ]
+                    for producer in partition.active_producers:  # behind those of others
+                        producer.current_txn_start_offset = min(
+                            producer.current_txn_start_offset, 0
+                        )
         if isinstance(answer, ListConfigResourcesResponse):
             answer.config_resources = [
                 resource

@@ -31,27 +31,10 @@ from tests.compare.warm_up import until_serving
 
 AT_ONCE = 12  # most of them wait for a timer
 
-NOT_YET: Final = frozenset(
-    {
-        "transactions_add",
-        "transactions_admin",
-        "transactions_end",
-        "transactions_epochs",
-        "transactions_fetch",
-        "transactions_init",
-        "transactions_log",
-        "transactions_offsets",
-        "transactions_produce",
-    }
-)
-"""Chapters and scenarios that are recorded, but not served yet."""
-
 WITH_SLOW_ONES: Final = "COMPARE_SLOW" in os.environ
 
 COMPARED: Final = [
-    name
-    for name, found in scenarios().items()
-    if not NOT_YET & {name, found.chapter} and (WITH_SLOW_ONES or not found.is_slow)
+    name for name, found in scenarios().items() if WITH_SLOW_ONES or not found.is_slow
 ]
 
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all

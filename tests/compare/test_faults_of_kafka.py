@@ -7,6 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.produce import (
@@ -92,6 +96,13 @@ def test_a_marker_without_a_partition_holds_up_no_other_one(script: Script) -> N
         for partition in named.partitions
     }
     assert errors == {0: ErrorCode.NONE, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_no_transactions_get_no_partitions(script: Script) -> None:
+    answer = script.client("a").ask(AddPartitionsToTxnRequest(transactions=[]), 5)
+    assert isinstance(answer, AddPartitionsToTxnResponse)
+    assert answer.error_code is ErrorCode.NONE
+    assert not answer.results_by_transaction
 
 
 def test_a_marker_has_a_producer(script: Script) -> None:

@@ -140,6 +140,19 @@ def producers_are_described(script: Script) -> None:
 
 
 @scenario("transactions")
+def producers_of_offsets_are_described(script: Script) -> None:
+    topic = script.topic()
+    a = script.client("a")
+    a.init()
+    for is_commit in (True, False):
+        a.commit_in_txn({topic: {0: 5}})
+        a.describe_producers({OFFSETS_TOPIC: [0, 1, 2, 9]})
+        a.end(is_commit)
+        a.describe_producers({OFFSETS_TOPIC: [0, 1, 2]})
+    a.describe_producers({"__transaction_state": [0]})
+
+
+@scenario("transactions")
 def a_hanging_transaction_is_aborted(script: Script) -> None:
     topic = script.topic()
     a, b = script.clients("a", "b")
