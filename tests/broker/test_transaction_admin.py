@@ -1,4 +1,4 @@
-"""What kafka-transactions asks of partitions that coordinators write, on the whole daemon."""
+"""Transaction administration: requests of kafka-transactions about partitions of coordinators."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""kcat: lists, produces and consumes. Skipped where the program is not installed."""
+"""Client kcat: it lists, produces and consumes; a skipped test where it is not installed."""
 
 import shutil
 import subprocess
