@@ -39,6 +39,9 @@ EXTRA = (
     "offset.lag.max = 0\n"
 )
 
+NO_GROUP_YET = "Error querying for consumer group group-of-"
+"""A checkpoint task describes a group at the target before it has written offsets there."""
+
 
 def test_topics_configs_and_offsets_both_ways(tmp_path: Path) -> None:
     tools = require_kafka_tools()
@@ -89,7 +92,7 @@ def test_topics_configs_and_offsets_both_ways(tmp_path: Path) -> None:
                 )
         if isinstance(server, Daemon):
             assert "Traceback" not in server.log()
-        errors = [line for line in app.warnings() if " ERROR " in line]
+        errors = [line for line in app.warnings() if " ERROR " in line and NO_GROUP_YET not in line]
         assert not errors, errors[:10]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from kafka import KafkaAdminClient
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import create_topic
@@ -129,6 +130,13 @@ def test_commit_abort_and_offsets(bootstrap: str, library: str) -> None:
     assert warned == []
     assert committed_offset(bootstrap, group, source) == len(SOURCE)
     assert "b1" in everything(bootstrap, target)
+
+
+def test_kafka_python_takes_it_for_a_kafka_4_3(bootstrap: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    found = admin._manager.broker_version
+    admin.close()
+    assert tuple(found) == (4, 3)
 
 
 def committed_offset(bootstrap: str, group: str, topic: str) -> int:
