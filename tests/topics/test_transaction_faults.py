@@ -14,6 +14,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from protocol.messages.produce import ProduceResponse
 from protocol.names import ErrorCode, TopicName
 from storage.api import SyncFailed, TopicPartition
 from storage.atomic_file import StoredFile
@@ -22,7 +23,7 @@ from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, new_disk
 from tests.topics.plane import Plane
-from tests.topics.transactions import Transactions
+from tests.topics.transactions import ADDS, Transactions
 from topics.settings import TopicSettings
 
 KEY: Final = TopicPartition("a", 0)
@@ -147,3 +148,34 @@ def test_records_that_are_deleted_while_they_are_read_are_not_taken_for_committe
     monkeypatch.setattr(PartitionLog, "read", deleted_behind)
     data = daemon.read()
     assert (data.error_code, data.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, b"")
+
+
+def test_a_batch_that_waits_is_not_appended_to_a_topic_of_the_same_name() -> None:
+    daemon = Daemon()
+    daemon.coordinator.error_code = None
+    waiting = daemon.plane.send_records("a", daemon.batch(b"a"), version=ADDS, transactional_id="t")
+    topic = daemon.plane.data.registry.by_name(TopicName("a"))
+    assert topic is not None
+    daemon.plane.run(daemon.plane.data.registry.delete(topic))
+    daemon.plane.given("a")
+    daemon.coordinator.asked[0].answer()
+    response = daemon.plane.answers[waiting]
+    assert isinstance(response, ProduceResponse)
+    (answer,) = response.responses[0].partition_responses
+    assert answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    data = daemon.read()
+    assert (data.high_watermark, data.last_stable_offset) == (0, 0)
+
+
+def test_a_marker_is_tried_again_on_a_full_disk() -> None:
+    daemon = Daemon(TopicSettings(flush="commit"))
+    daemon.given(b"a")
+    daemon.disk.room = 0
+    assert daemon.end(commit=False) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert daemon.read().last_stable_offset == 0
+    daemon.disk.room = None
+    assert daemon.end(commit=False) is ErrorCode.NONE
+    daemon.use(daemon.disk.after_crash(random.Random(1)))
+    data = daemon.read()
+    assert (data.last_stable_offset, data.high_watermark) == (2, 2)
+    assert [each.first_offset for each in data.aborted_transactions or ()] == [0]
