@@ -42,9 +42,9 @@ def write_txn_markers(
     if not request.markers:
         answer(WriteTxnMarkersResponse())
     for number, marker in enumerate(request.markers):
-        if marker.producer_id < 0:  # a batch without a producer is no marker
-            keys = _partitions(marker)
-            written(number, dict.fromkeys(keys, ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+        fault = _fault(marker)
+        if fault is not None:
+            written(number, dict.fromkeys(_partitions(marker), fault))
             continue
         partitions.write_markers(
             TransactionMarker(
@@ -58,6 +58,13 @@ def write_txn_markers(
             now,
             partial(written, number),
         )
+
+
+def _fault(marker: WritableTxnMarker) -> ErrorCode | None:
+    """A batch without a producer and its epoch is no marker."""
+    if marker.producer_id < 0:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    return ErrorCode.INVALID_PRODUCER_EPOCH if marker.producer_epoch < 0 else None
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

@@ -155,3 +155,18 @@ def test_a_log_with_a_writer_of_its_own_gets_no_marker_here(plane: Plane) -> Non
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert write(plane, marker(7, 3, OFFSETS_TOPIC)) == [[(OFFSETS_TOPIC, 0, unknown)]]
     assert log.stored == []
+
+
+@pytest.mark.parametrize(
+    ("producer", "epoch", "error_code"),
+    [
+        (-1, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        (7, -1, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (7, -32_768, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_a_marker_needs_a_producer(
+    transactions: Transactions, producer: int, epoch: int, error_code: ErrorCode
+) -> None:
+    assert write(transactions.plane, marker(producer, epoch, "a")) == [[("a", 0, error_code)]]
+    assert transactions.read().high_watermark == 0
