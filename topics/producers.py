@@ -18,14 +18,18 @@ from protocol.names import ErrorCode, ProducerId
 from seams.transactions import TransactionMarker
 from storage.api import AbortedTransaction, EndMarker, StoredProducer
 from storage.batch.control_batch import NO_COORDINATOR_EPOCH, NO_SEQUENCE, read_marker
-from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
+from storage.batch.record_batch import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    read_header,
+)
 
 BATCHES_REMEMBERED: Final = 5
 """What a producer may have in flight (max.in.flight.requests.per.connection with idempotence)."""
 
 SEQUENCE_MAX: Final = 2**31 - 1
 EPOCH_MAX: Final = 2**15 - 1
-NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 EPOCH_PER_TRANSACTION: Final = 2
 """The first transaction version whose markers have a greater epoch than the records."""
@@ -196,7 +200,7 @@ class ProducerStates:
         self, header: BatchHeader, entry: ProducerEntry | None
     ) -> RejectedSequence | None:
         first, producer = header.base_sequence, f"producer {header.producer_id}"
-        if header.producer_epoch < (NO_EPOCH if entry is None else entry.epoch):
+        if header.producer_epoch < (NO_PRODUCER_EPOCH if entry is None else entry.epoch):
             return _old_epoch(header, entry)
         verification = self.verifications.get(ProducerId(header.producer_id))
         if verification is not None and verification.bumps_epoch and entry is None and first:
@@ -341,7 +345,7 @@ class ProducerStates:
 
 
 def _old_epoch(header: BatchHeader, entry: ProducerEntry | None) -> RejectedSequence:
-    seen = NO_EPOCH if entry is None else entry.epoch
+    seen = NO_PRODUCER_EPOCH if entry is None else entry.epoch
     return RejectedSequence(
         ErrorCode.INVALID_PRODUCER_EPOCH,
         f"producer {header.producer_id} has epoch {header.producer_epoch}, {seen} was seen",

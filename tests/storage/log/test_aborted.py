@@ -20,7 +20,7 @@ from storage.batch.record_batch import read_header, read_records
 from storage.disk import read_file
 from storage.journal.journaled_log import JournaledLog
 from storage.journal.journaled_view import JournaledView
-from storage.log.aborted import ABORTED_FILE
+from storage.log.aborted import ABORTED_FILE, all_outcomes
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
@@ -347,3 +347,11 @@ def test_an_index_of_which_a_crash_took_entries_is_replaced() -> None:
         log.sync_aborted()
         log = opened(disk.after_kill())
         assert log.aborted_among(b"".join(log.batches(0))) == list(every)
+
+
+def test_a_transactional_batch_without_a_producer_is_not_an_open_transaction() -> None:
+    """No marker could end it: the cleaner would stop there for good."""
+    partition = Partition()
+    partition.in_transaction(-1, a=1)
+    partition.in_transaction(7, b=2)
+    assert all_outcomes(partition.disk, partition.log.segments).begun == ((1, 7),)
