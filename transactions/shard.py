@@ -457,8 +457,11 @@ class TransactionShard:
 
     def _unsynced_abort_answered(self, answer: TransactionAnswer) -> None:
         """Try all that are left again if it was refused, unless it is under way."""
-        is_settled = answer.error_code in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
-        if not is_settled and not self._retries_aborts:
+        is_refused = answer.error_code not in (
+            ErrorCode.NONE,
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+        )
+        if is_refused and not self._retries_aborts:
             self._retries_aborts = True
             self._post(lambda now: self._at(now.mono_ms + FULL_LOG_RETRY_MS, self._abort_unsynced))
 

@@ -242,6 +242,8 @@ def test_every_group_setting_that_has_a_key_follows_it() -> None:
             rollcall_forgive_max_ms=9,
             rollcall_rebalance_on_partition_change=True,
             rollcall_partition_change_delay_ms=10,
+            producer_id_expiration_ms=26,
+            producer_id_expiration_check_interval_ms=27,
         )
     )
     defaults = GroupSettings()
