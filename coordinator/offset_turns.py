@@ -13,8 +13,9 @@ from coordinator.delete_groups import decide_delete_group
 from coordinator.group_store import GroupStore
 from coordinator.group_types import AnyGroup
 from coordinator.offsets.deleted_topics import DeletedTopic
-from coordinator.offsets.expire_offsets import decide_topic_deleted
+from coordinator.offsets.expire_offsets import decide_topic_deleted, ids_of
 from coordinator.offsets.expiry import OffsetExpiry
+from coordinator.offsets.namesakes import NamesakeCommit, pending_of, written_again
 from coordinator.offsets.offset_delete import decide_offset_delete
 from coordinator.offsets.offset_fetch import (
     NOTHING_UNSTABLE,
@@ -153,4 +154,31 @@ class OffsetTurns:
         pending = self._store.transactions.pending.of_group(group_id)
         if group is not None and (topic.name in group.offsets or topic.name in pending):
             outcome = decide_topic_deleted(group, topic, now, pending)
+            before = pending_of(self._store.transactions.pending, group_id, topic.name)
+            self._carry_out(group_id, group, outcome, now)
+            self._keep_namesakes(group_id, group, topic, before, now)
+
+    def _keep_namesakes(
+        self,
+        group_id: GroupId,
+        group: AnyGroup,
+        topic: DeletedTopic,
+        before: Iterable[NamesakeCommit],
+        now: Now,
+    ) -> None:
+        """Write again what the tombstones removed and what is not of the deleted topic."""
+        pending, producers = self._store.transactions.pending, self._store.transactions.producers
+        for commit in before:
+            left = pending.of_group(group_id).get(topic.name, {}).get(commit.partition, {})
+            if commit.producer_id in left or commit.offset.commit.topic_id in ids_of(topic):
+                continue
+            outcome = written_again(
+                commit,
+                group_id,
+                topic.name,
+                producers.producers,
+                self._log.end_position,
+                self._settings.offsets_value_version,
+                now,
+            )
             self._carry_out(group_id, group, outcome, now)

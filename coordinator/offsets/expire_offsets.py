@@ -27,7 +27,7 @@ from coordinator.offsets.pending_offsets import NOTHING_PENDING, PendingOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from coordinator.settings import GroupSettings
-from protocol.names import ZERO_TOPIC_ID, GroupState, TopicName
+from protocol.names import ZERO_TOPIC_ID, GroupState, TopicId, TopicName
 from seams.now import Now
 from storage.api import RecordPair
 
@@ -68,7 +68,7 @@ def decide_topic_deleted(
     pending: PendingOfTopics = NOTHING_PENDING,
 ) -> Outcome:
     """Forget what was committed for this topic, unless it may be for a namesake of it."""
-    ids = {topic.topic_id, ZERO_TOPIC_ID} if topic.before_now else {topic.topic_id}
+    ids = ids_of(topic)
     committed = group.offsets.get(topic.name, {})
     gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
     offsets = [(topic.name, gone)] if gone else []
@@ -86,6 +86,11 @@ def decide_topic_deleted(
     cause, partitions = DeletionCause.TOPIC_DELETED, [(topic.name, alone)]
     dropped = PendingOffsetsDeleted(group.group_id, now.wall_ms, cause, partitions)
     return Outcome(events=[*outcome.events, dropped], records=records)
+
+
+def ids_of(topic: DeletedTopic) -> frozenset[TopicId]:
+    """Of the commits that go with the topic."""
+    return frozenset((topic.topic_id, ZERO_TOPIC_ID) if topic.before_now else (topic.topic_id,))
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:

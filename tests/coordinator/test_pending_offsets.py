@@ -1,5 +1,7 @@
 """Pending offsets: what a marker does to them, who sees them, and what else removes them."""
 
+from uuid import UUID
+
 import pytest
 
 from coordinator.events import GroupDeleted
@@ -530,3 +532,20 @@ def test_the_last_batch_of_each_producer_is_known_to_the_cleaner(world: Transact
         assert producers is not None
         assert {known: each.last_offset for known, each in producers.items()} == {P1: 1, P2: None}
         world.crash()
+
+
+def test_pending_offsets_of_a_namesake_of_a_deleted_topic_stay(
+    world: TransactionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.commit("g", offsets={0: 1})
+    gone = world.topics.id_of(T)
+    del world.topics.counts[T]
+    world.coordinator.topics_deleted([(T, gone)], world.now)
+    monkeypatch.setattr(world.topics, "id_of", lambda _: UUID(int=77))
+    world.given_topics(t=3)
+    world.txn_commit(offsets={0: 5})  # before the slice that forgets the deleted topic
+    world.advance(1_000)
+    assert world.fetched() == {}
+    world.crash()
+    world.mark()
+    assert world.fetched() == {("t", 0): 5}
