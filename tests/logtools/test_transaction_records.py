@@ -33,7 +33,7 @@ def _ongoing(version: int) -> Record:
         previous_producer_id=ProducerId(14),
         partitions=frozenset({TopicPartition("orders", 0)}),
         started_at_ms=NOW_MS,
-        client_transaction_version=2,
+        client_transaction_version=2 * version,
     )
     return transaction_record(metadata, version)
 

@@ -31,7 +31,8 @@ def test_a_verdict_on_two_members_is_one_series_with_the_value_two() -> None:
     first, second, *_ = VerdictKind
     watch = FakeWatch(("g", first), ("g", first), ("g", second), ("hidden", second))
     labelled = SimpleNamespace(groups=[SimpleNamespace(group_id="g", quoted='"g"')])
-    daemon = SimpleNamespace(verdicts=watch)
+    of_producers = SimpleNamespace(counts=dict, found=0)
+    daemon = SimpleNamespace(verdicts=watch, transaction_watch=of_producers)
     lines = [
         line
         for portion in verdicts.collect(daemon, labelled)  # type: ignore[arg-type]
