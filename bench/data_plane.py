@@ -119,6 +119,8 @@ def read(bootstrap: str, name: str, records: int) -> None:
             "group.id": "bench",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
+            # With its default the client pauses for a second when 100,000 records wait in it.
+            "queued.min.messages": 1_000_000,
         }
     )
     consumer.assign([TopicPartition(name, 0, 0)])
