@@ -25,6 +25,8 @@ from protocol.messages.describe_quorum import DescribeQuorumRequest
 from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from protocol.messages.elect_leaders import ElectLeadersRequest
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
 from protocol.messages.update_features import UpdateFeaturesRequest
 from protocol.names import ApiKey
@@ -52,6 +54,7 @@ from topics.handlers.partition_reassignments import (
     answer_alter_partition_reassignments,
     answer_list_partition_reassignments,
 )
+from topics.handlers.sasl import answer_sasl_authenticate, answer_sasl_handshake
 from topics.handlers.unregister_broker import answer_unregister_broker
 from topics.handlers.update_features import answer_update_features
 from topics.handlers.user_scram_credentials import (
@@ -128,6 +131,10 @@ class ClusterAdmin:
     def _of_security(self) -> Mapping[ApiKey, Handler]:
         """Quotas of clients included: they are of users, too."""
         return {
+            ApiKey.SASL_HANDSHAKE: self._at_once(SaslHandshakeRequest, answer_sasl_handshake),
+            ApiKey.SASL_AUTHENTICATE: self._at_once(
+                SaslAuthenticateRequest, answer_sasl_authenticate
+            ),
             ApiKey.DESCRIBE_ACLS: self._always(answer_describe_acls),
             ApiKey.CREATE_ACLS: self._at_once(CreateAclsRequest, answer_create_acls),
             ApiKey.DELETE_ACLS: self._at_once(DeleteAclsRequest, answer_delete_acls),

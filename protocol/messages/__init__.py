@@ -117,6 +117,8 @@ from protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -138,6 +140,7 @@ Request = (
     | SyncGroupRequest
     | DescribeGroupsRequest
     | ListGroupsRequest
+    | SaslHandshakeRequest
     | ApiVersionsRequest
     | CreateTopicsRequest
     | DeleteTopicsRequest
@@ -156,6 +159,7 @@ Request = (
     | AlterConfigsRequest
     | AlterReplicaLogDirsRequest
     | DescribeLogDirsRequest
+    | SaslAuthenticateRequest
     | CreatePartitionsRequest
     | CreateDelegationTokenRequest
     | RenewDelegationTokenRequest
@@ -199,6 +203,7 @@ Response = (
     | SyncGroupResponse
     | DescribeGroupsResponse
     | ListGroupsResponse
+    | SaslHandshakeResponse
     | ApiVersionsResponse
     | CreateTopicsResponse
     | DeleteTopicsResponse
@@ -217,6 +222,7 @@ Response = (
     | AlterConfigsResponse
     | AlterReplicaLogDirsResponse
     | DescribeLogDirsResponse
+    | SaslAuthenticateResponse
     | CreatePartitionsResponse
     | CreateDelegationTokenResponse
     | RenewDelegationTokenResponse
@@ -261,6 +267,7 @@ REQUESTS: Final[dict[ApiKey, type[Request]]] = {
     ApiKey.SYNC_GROUP: SyncGroupRequest,
     ApiKey.DESCRIBE_GROUPS: DescribeGroupsRequest,
     ApiKey.LIST_GROUPS: ListGroupsRequest,
+    ApiKey.SASL_HANDSHAKE: SaslHandshakeRequest,
     ApiKey.API_VERSIONS: ApiVersionsRequest,
     ApiKey.CREATE_TOPICS: CreateTopicsRequest,
     ApiKey.DELETE_TOPICS: DeleteTopicsRequest,
@@ -279,6 +286,7 @@ REQUESTS: Final[dict[ApiKey, type[Request]]] = {
     ApiKey.ALTER_CONFIGS: AlterConfigsRequest,
     ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsRequest,
     ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsRequest,
+    ApiKey.SASL_AUTHENTICATE: SaslAuthenticateRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
     ApiKey.CREATE_DELEGATION_TOKEN: CreateDelegationTokenRequest,
     ApiKey.RENEW_DELEGATION_TOKEN: RenewDelegationTokenRequest,
@@ -322,6 +330,7 @@ RESPONSES: Final[dict[ApiKey, type[Response]]] = {
     ApiKey.SYNC_GROUP: SyncGroupResponse,
     ApiKey.DESCRIBE_GROUPS: DescribeGroupsResponse,
     ApiKey.LIST_GROUPS: ListGroupsResponse,
+    ApiKey.SASL_HANDSHAKE: SaslHandshakeResponse,
     ApiKey.API_VERSIONS: ApiVersionsResponse,
     ApiKey.CREATE_TOPICS: CreateTopicsResponse,
     ApiKey.DELETE_TOPICS: DeleteTopicsResponse,
@@ -340,6 +349,7 @@ RESPONSES: Final[dict[ApiKey, type[Response]]] = {
     ApiKey.ALTER_CONFIGS: AlterConfigsResponse,
     ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsResponse,
     ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsResponse,
+    ApiKey.SASL_AUTHENTICATE: SaslAuthenticateResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
     ApiKey.CREATE_DELEGATION_TOKEN: CreateDelegationTokenResponse,
     ApiKey.RENEW_DELEGATION_TOKEN: RenewDelegationTokenResponse,

@@ -29,7 +29,7 @@ RULES: Final = (
     Rule(
         re.compile(rf"  \.api_keys api_key=(?!({_SERVED}) ).*"),
         None,
-        "what is not served is not offered: SASL, share and streams groups",
+        "what is not served is not offered: share and streams groups",
     ),
     Rule(
         re.compile(

@@ -46,6 +46,8 @@ from protocol.messages.list_partition_reassignments import (
 )
 from protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
 from protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from protocol.names import TopicName
@@ -138,6 +140,15 @@ def voters_and_brokers_are_not_removed(script: Script) -> None:
     a.ask(RemoveRaftVoterRequest(None, -1, directory), 0)
     for broker_id in (9, -1):
         a.ask(UnregisterBrokerRequest(broker_id), 0)
+
+
+@scenario()
+def a_listener_without_sasl(script: Script) -> None:
+    a = script.client("a")
+    for version in (0, 1):
+        a.ask(SaslHandshakeRequest("PLAIN"), version)
+    for version in (0, 1, 2):
+        a.ask(SaslAuthenticateRequest(b"\0user\0password"), version)
 
 
 @scenario()
