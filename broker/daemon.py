@@ -44,6 +44,7 @@ from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from broker.partitions.transaction_topic import TransactionTopic
+from broker.transactions.left_open import abort_left_open
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from history.entry_values import TopicPartitionCounts
@@ -163,6 +164,7 @@ class Daemon:
             self.transaction_topic.open(),
         )
         self.dispatcher.on_coordinator_request(None)
+        self._abort_left_open()
         self.recording_boot = self.loop.create_task(self._record_boot())
         self.snapshotter.start()
         self.log_cleaner.start()
@@ -172,6 +174,17 @@ class Daemon:
         self.lag.start()
         self._log_descriptor_limits()  # now that the partitions are known
         self.guard.begin()
+
+    def _abort_left_open(self) -> None:
+        """Transactions of offsets that came from a Kafka without its `__transaction_state`."""
+        if self.data_plane.registry.by_name(TRANSACTION_STATE_TOPIC) is not None:
+            return
+        partitions = range(self.config.offsets_topic_num_partitions)
+        aborted = abort_left_open(self.coordinator.transactions, partitions, self.clock.now())
+        if aborted:
+            self.observer(
+                Warned("Aborted transactions that another broker left open", {"count": aborted})
+            )
 
     async def _record_boot(self) -> None:
         """Once the transactions that lost records are aborted."""

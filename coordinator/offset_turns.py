@@ -65,7 +65,7 @@ class OffsetTurns:
     def txn_offset_commit(self, commit: TxnOffsetCommit, token: ReplyToken, now: Now) -> None:
         """The transaction coordinator has agreed."""
         is_fenced = self._store.transactions.producers.is_fenced(*commit.producer)
-        settings, first_offset = self._settings, self._log.end_position
+        settings, log = self._settings, self._log
 
         def decide(group: AnyGroup | None) -> Outcome:
             if is_fenced:
@@ -73,6 +73,8 @@ class OffsetTurns:
                     commit, token.api_version, ErrorCode.INVALID_PRODUCER_EPOCH
                 )
                 return Outcome((Reply(token, refusal),))
+            # The group is restored by now, which may have appended records.
+            first_offset = log.end_position
             return decide_txn_offset_commit(group, commit, token, now, settings, first_offset)
 
         self._turn(commit.request.group_id, decide, now)
