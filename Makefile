@@ -155,7 +155,7 @@ long-spark-streaming: install-test  ## Spark Structured Streaming from a topic t
 	SPARK_STREAMING=1 $(BIN)/python -m pytest tests/pipeline/test_kafka_streaming.py
 
 long-data-tools: install-test  ## Kafka's tools for data and transactions print here what they print at a Kafka
-	DATA_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_data_tools.py
+	DATA_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_data_tools.py tests/interop/test_moved_topic.py
 
 long-exactly-once: install-test  ## copy a topic in transactions while the daemon is killed: librdkafka, Java
 	EXACTLY_ONCE=1 $(BIN)/python -m pytest --timeout 1200 tests/interop/test_exactly_once.py
