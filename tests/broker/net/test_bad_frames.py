@@ -33,7 +33,7 @@ CLOSED = {
     "half a header": (framed(b"\x00\x12\x00\x00\x00\x00"), PeerFault.MALFORMED),
     "an unknown api key": (framed(header(999, 0)), PeerFault.UNKNOWN_API),
     "a negative api key": (framed(header(-1, 0)), PeerFault.UNKNOWN_API),
-    "an unserved api key": (framed(header(17, 1) + b"\0\5PLAIN"), PeerFault.UNKNOWN_API),
+    "an unserved api key": (framed(header(76, 1) + bytes(8)), PeerFault.UNKNOWN_API),
     "an unserved version": (framed(header(3, 99)), PeerFault.UNKNOWN_VERSION),
     "a negative version": (framed(header(12, -1)), PeerFault.UNKNOWN_VERSION),
     "Produce in an offered but unserved version": (
