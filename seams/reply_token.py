@@ -4,16 +4,26 @@ The core keeps a token while an answer waits for members or for the disk, and ha
 answer. Each token is answered exactly once.
 """
 
+from seams.principal import ANONYMOUS, Principal
+
 
 class ReplyToken:
     """One request in flight. The shell subclasses it with what it needs to send an answer.
 
     `client_host` is Java's `InetAddress.toString()`: a slash and the address, as tools print it.
+    `principal` is who asks, as the listener has authenticated the connection.
     """
 
-    __slots__ = ("api_version", "client_host", "client_id")
+    __slots__ = ("api_version", "client_host", "client_id", "principal")
 
-    def __init__(self, api_version: int, client_id: str, client_host: str) -> None:
+    def __init__(
+        self,
+        api_version: int,
+        client_id: str,
+        client_host: str,
+        principal: Principal = ANONYMOUS,
+    ) -> None:
         self.api_version = api_version
         self.client_id = client_id
         self.client_host = client_host
+        self.principal = principal

@@ -29,6 +29,7 @@ from broker.observe.stats import LONG_TURN_S
 from protocol.codec import Malformed, RequestDecoder, UnknownApiKey, UnsupportedVersion
 from protocol.framing import Frame, FrameReader
 from seams.now import Now
+from seams.principal import ANONYMOUS
 
 UNREAD_BYTES_MAX: Final = 262_144
 """Bytes kept while a request holds the connection; beyond it the socket is not read."""
@@ -113,6 +114,7 @@ class Connection(asyncio.Protocol):
         "listener",
         "lost",
         "peer",
+        "principal",
     )
 
     def __init__(self, server: ConnectionHost, listener: Bound) -> None:
@@ -143,6 +145,7 @@ class Connection(asyncio.Protocol):
         self.active_ms = 0  # core clock: when the peer last sent something, or waited for an answer
         self._seen_unsent_bytes = 0  # by the last sweep
         self.host = self.peer = self.client_host = ""
+        self.principal = ANONYMOUS
 
     # The socket's side.
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from broker.net.route import Route
 from broker.net.sockets import Bound
+from seams.principal import Principal
 from seams.reply_token import ReplyToken
 
 NO_ANSWER: Final = b""
@@ -27,6 +28,7 @@ class Requester(Protocol):
     listener: Bound
     lost: bool
     peer: str
+    principal: Principal
 
     def answered(self, token: "PendingRequest", answer: bytes) -> None: ...
 
@@ -58,6 +60,7 @@ class PendingRequest(ReplyToken):
         self.api_version = api_version
         self.client_id = client_id
         self.client_host = connection.client_host
+        self.principal = connection.principal
         self.connection = connection
         self.route = route
         self.correlation_id = correlation_id

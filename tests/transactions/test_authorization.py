@@ -9,6 +9,7 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
 )
 from protocol.names import ErrorCode, GroupId, TopicName, TransactionalId
+from seams.authorizer import Authorizer
 from seams.reply_token import ReplyToken
 from tests.transactions.world import TX, World, at
 
@@ -16,7 +17,7 @@ NONE = ErrorCode.NONE
 NO_ID = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-class Forbids:
+class Forbids(Authorizer):
     """Forbids what it is told to."""
 
     def __init__(self) -> None:

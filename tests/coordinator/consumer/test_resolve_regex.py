@@ -9,6 +9,7 @@ from coordinator.consumer.commands import ResolveRegularExpressions
 from coordinator.consumer.context import consumer_context
 from coordinator.consumer.decide.resolve_regex import decide_resolve_regular_expressions
 from protocol.names import GroupId, MemberId, TopicName
+from seams.authorizer import Authorizer
 from seams.reply_token import ReplyToken
 from tests.consumer_client import ConsumerClient
 from tests.world import World
@@ -17,7 +18,7 @@ GROUP = GroupId("g")
 ORDERS, SECRET = TopicName("orders"), TopicName("secret")
 
 
-class Hides:
+class Hides(Authorizer):
     """An authorizer: no client may see `secret`."""
 
     def __init__(self) -> None:
