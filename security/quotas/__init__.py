@@ -1,0 +1,1 @@
+"""Client quotas: how much of the server a user, a client id or an address may use. Pure."""

@@ -1,0 +1,1 @@
+"""SASL mechanisms: how a client shows who it is. Pure."""
