@@ -425,6 +425,7 @@ def _coordinator(
         deleted_topics=registry.forgetting,
         offsets_forgotten=registry.offsets_forgotten,
         group_configs=data_plane.group_configs,
+        authorizer=data_plane.authorizer,
         find_transactions=topic.find,
         verifier=base.verification,
         first_unstable_changed=lambda partition, offset: data_plane.set_first_unstable(

@@ -62,6 +62,7 @@ from protocol.names import (
 from protocol.primitives import echoed, fits_string
 from purgatory.purgatory import Purgatory
 from seams.assignment_runner import AssignmentRunner
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.group_configs import GroupConfigs
 from seams.handler import Handler
 from seams.java_hash import partition_of
@@ -119,6 +120,7 @@ class GroupCoordinator:
         find_transactions: FindTransactions | None = None,
         verifier: TransactionVerifier | None = None,
         first_unstable_changed: Callable[[int, Position | None], None] = _ignore_unstable,
+        authorizer: Authorizer = ALLOW_ALL,
     ) -> None:
         """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
@@ -127,6 +129,7 @@ class GroupCoordinator:
         `offsets_forgotten` is called for each, and for those deleted since, when they are gone.
         """
         self._settings = settings
+        self.authorizer = authorizer
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
         self._endpoint, self._find_transactions = endpoint, find_transactions
@@ -153,6 +156,7 @@ class GroupCoordinator:
                 assignors or {},
                 new_consumer_member_id,
                 group_configs,
+                authorizer,
                 stopwatch,
                 has_runner=assignment_runner is not None,
             ),
@@ -164,12 +168,11 @@ class GroupCoordinator:
             self._active, topics, verifier, serve=self._serve, reply=reply, fail=self._fail
         )
         self.write_marker = self.transactions.write_marker
-        many = ManyGroups(
-            self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
-        )
-        self.handlers = self._handlers(many)
+        self.handlers = self._handlers()
 
-    def _handlers(self, many: ManyGroups) -> Mapping[ApiKey, Handler]:
+    def _handlers(self) -> Mapping[ApiKey, Handler]:
+        active, loading, reply = self._active, self._loading, self._reply
+        many = ManyGroups(active, loading, absence=self._absence, reply=reply, fail=self._fail)
         return {
             ApiKey.HEARTBEAT: self._heartbeat,
             ApiKey.OFFSET_COMMIT: self._offset_commit,

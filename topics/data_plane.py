@@ -23,6 +23,7 @@ from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from protocol.names import TRANSACTION_STATE_TOPIC, ApiKey, TopicId
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.handler import Handler
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
@@ -102,8 +103,10 @@ class DataPlane:
         checker: IoExecutor = INLINE,
         reader: IoExecutor = INLINE,
         admin: IoExecutor = INLINE,
+        authorizer: Authorizer = ALLOW_ALL,
         repair: bool = False,
     ) -> None:
+        self.authorizer = authorizer
         self.appender = appender
         self._reader = reader
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)

@@ -63,6 +63,7 @@ def make_transactions(
         observe=observe,
         shard_failed=topic.ownership.shard_failed,
         wake=wake,
+        authorizer=data_plane.authorizer,
         transaction_version=lambda: config.rollcall_transaction_version,
         # With flush=os nobody was promised that records outlive a power failure.
         unsynced_data_lost=boot.lost and config.rollcall_flush == "commit",

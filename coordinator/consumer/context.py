@@ -37,6 +37,7 @@ def consumer_context(
     assignors: Mapping[str, Assignor],
     new_member_id: Callable[[], MemberId],
     configs: GroupConfigs | None = None,
+    authorizer: Authorizer = ALLOW_ALL,
     stopwatch: Stopwatch = stopped,
     *,
     has_runner: bool = False,
@@ -56,6 +57,7 @@ def consumer_context(
         assignors,
         new_member_id,
         configs or of_broker,
-        stopwatch=stopwatch,
+        authorizer,
+        stopwatch,
         offloads=has_runner and settings.group_consumer_assignor_offload_enable,
     )
