@@ -45,7 +45,8 @@ install-test: .venv/.test  ## install also what the tests need, including a Java
 	@touch $@
 
 test: install-test lint types layers  ## run all checks and tests
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup
+	@rm -f .pytest_cache/v/cache/lastfailed
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup || $(BIN)/python -m tests.again
 
 fast: install-test  ## run only the tests in virtual time, without sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
@@ -99,6 +100,11 @@ kafka-world: install-test  ## replay one on a real Kafka's folders from its SEED
 
 long-signals: install-test  ## a signal at 300 moments of a start
 	START_SIGNALS=300 $(BIN)/python -m pytest --timeout 1200 tests/cli/test_start_signals.py
+
+long-properties: install-test  ## property tests with other examples each time, and more of them
+	RANDOM_EXAMPLES=1 $(BIN)/python -m pytest -n $(PROCESSES) tests/protocol tests/config tests/coordinator \
+	  tests/storage tests/purgatory tests/topics tests/transactions tests/history
+
 long-fuzz: install-test  ## any request of the coordinator with any values: FUZZ_SEEDS (2000)
 	FUZZ_SEEDS=$${FUZZ_SEEDS:-2000} FUZZ_ELEMENTS=100000 $(BIN)/python -m pytest -n $(PROCESSES) \
 	  tests/coordinator/test_any_request.py

@@ -13,7 +13,9 @@ from cli.options import configuration_options, read_options, warn
 from cli.reference import reference
 from config.keys import Config, keys
 from config.types import BrokerKey
-from protocol.config_def import convert_to_string
+from protocol.config_def import ConfigType, ConfigValue, convert_to_string
+
+HIDDEN = "[hidden]"
 
 
 @click.command(name="config")
@@ -57,11 +59,17 @@ def _sorted_keys() -> list[BrokerKey]:
     return sorted(keys().values(), key=lambda key: key.name)
 
 
+def _shown(config: Config, key: BrokerKey) -> ConfigValue | None:
+    """Kafka's `Password.toString` for what is secret."""
+    value = config.value(key)
+    return HIDDEN if value and key.type is ConfigType.PASSWORD else value
+
+
 def _as_json(config: Config, shown: list[BrokerKey]) -> str:
     return json.dumps(
         {
             key.name: {
-                "value": config.value(key),
+                "value": _shown(config, key),
                 "source": config.origin(key).source,
                 "place": config.origin(key).place,
             }
@@ -74,7 +82,7 @@ def _as_json(config: Config, shown: list[BrokerKey]) -> str:
 def _as_table(config: Config, shown: list[BrokerKey]) -> str:
     """Lines that a properties file could hold; the origin stands behind each value."""
     lines = [
-        (f"{key.name} = {convert_to_string(config.value(key))}", config.origin(key))
+        (f"{key.name} = {convert_to_string(_shown(config, key))}", config.origin(key))
         for key in shown
     ]
     width = min(max((len(line) for line, _ in lines), default=0), 60)

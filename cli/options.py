@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from config.keys import Config, keys
 from config.listeners import with_listener_name
-from config.sources import Setting, command_line_setting, given, load_config
+from config.sources import ConfigError, Setting, command_line_setting, given, load_config
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
@@ -90,6 +90,8 @@ def read_options(
 ) -> Config:
     """The Config of these options, this environment and that file; raises ConfigError."""
     settings: list[Setting] = [command_line_setting(pair) for pair in pairs]
+    if listen and any(setting.name == "listeners" for setting in settings):
+        raise ConfigError("--listen and --set listeners=... say the same: give one of them")
     if data_dir is not None:
         # A list of one: a comma in a folder's name does not make it two.
         settings.append(given("log.dirs", [data_dir], "--data-dir"))

@@ -60,9 +60,11 @@ restart. It beats all of the sources above, and the broker's own value beats the
   ignored, because images, Kubernetes and scripts set such variables for their own use. If it
   resembles a key, there is a warning.
 - A name that Kafka knows and Rollcall does not use is accepted, with one warning.
-- Keys that would weaken security or durability if they were ignored prevent the start: `ssl.*`,
-  `sasl.*`, listeners that are not PLAINTEXT, `authorizer.class.name` and similar keys, more than
-  one replica (`min.insync.replicas`, `*.replication.factor`), remote storage.
+- Keys that would weaken security or durability if they were ignored prevent the start: a SASL
+  mechanism that is not served, Java classes of your own for authentication and authorization, more
+  than one replica (`min.insync.replicas`, `*.replication.factor`), remote storage.
+- The keys `ssl.*`, `sasl.*` and `connections.max.reauth.ms` can be set for one listener, as
+  `listener.name.NAME.KEY`, and for one SASL mechanism of it, as `listener.name.NAME.MECHANISM.KEY`.
 
 ## Kafka's keys
 

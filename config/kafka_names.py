@@ -25,15 +25,18 @@ _MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
             "principal.builder.class": (
                 "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
             ),
-            "security.inter.broker.protocol": ("PLAINTEXT",),
             "security.providers": (),
             "delegation.token.secret.key": (),
             "delegation.token.master.key": (),
-            "connections.max.reauth.ms": ("0",),
             "create.topic.policy.class.name": (),
             "alter.config.policy.class.name": (),
             "client.quota.callback.class": (),
             "zookeeper.set.acl": ("false",),
+            "ssl.engine.factory.class": (),
+            "sasl.oauthbearer.jwt.validator.class": (
+                "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+                "org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",
+            ),
         }.items()
     },
     **{
@@ -92,9 +95,6 @@ def is_kafka_name(name: str) -> bool:
 def refusal_reason(name: str, written: str) -> str | None:
     """Why the daemon must not start with this value; None if it may."""
     bare, value = _without_listener(name), trim(written)
-    if bare.startswith(_SECURITY_PREFIXES):
-        reason = "only PLAINTEXT is served so far"
-        return _stop(reason) if value else None
     if bare in _MUST_NOT_IGNORE:
         harmless, reason = _MUST_NOT_IGNORE[bare]
         if value.casefold() not in {word.casefold() for word in harmless}:

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from config.crash_steps import NO_CRASH, Step
 from config.limits import ListenerLimits
 from config.listeners import Listener, parse_host_port, resolve_listeners
+from config.security_keys import SecurityKeys
 from config.types import (
     BrokerKey,
     Definition,
@@ -51,7 +52,7 @@ class Origin(Struct, frozen=True):
         return f"{self.source} {self.place}".rstrip()
 
 
-class Config(Struct, frozen=True, metaclass=KeyTable):
+class Config(SecurityKeys, frozen=True, metaclass=KeyTable):
     """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
 
     DEFINITIONS: ClassVar[Mapping[str, Definition]]
@@ -69,7 +70,7 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
     )
     listener_security_protocol_map: str = string(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The protocol of each listener name. Only PLAINTEXT is supported so far.",
+        "The protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
     controller_listener_names: tuple[str, ...] = valid_list(
         (), "Listeners of a KRaft controller: not opened, as Rollcall has none."
@@ -820,8 +821,25 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
         2_000, "Partitions in one answer to DescribeTopicPartitions.", at_least=1
     )
 
-    # Not keys of the table: the limits of single listeners, by listener.
+    # What a client may cost us before it is authenticated.
+    connection_failed_authentication_delay_ms: int = integer(
+        100,
+        "How long the answer to a failed authentication is held back. It must be less than "
+        "connections.max.idle.ms.",
+        at_least=0,
+    )
+    rollcall_authentication_timeout_ms: int = integer(
+        30_000,
+        "How long a client may take for its TLS handshake and its authentication. Then its "
+        "connection is closed. Kafka waits for connections.max.idle.ms.",
+        at_least=1,
+    )
+
+    # Not keys of the table: what single listeners have of their own.
     listener_limits: Mapping[str, ListenerLimits] = field(default_factory=dict)
+    """`listener.name.NAME.max.connections` and the rate, by listener."""
+    security_overrides: Mapping[str, ConfigValue] = field(default_factory=dict)
+    """Security keys with a prefix, by whole name: `listener.name.NAME.[MECHANISM.]KEY`."""
 
     # Not keys: how the values came about.
     origins: Mapping[str, Origin] = field(default_factory=dict)

@@ -35,6 +35,8 @@ class ServerLimits(Struct, frozen=True):
     queued_max_request_bytes: int = -1
     connection_unsent_max_bytes: int = 16_777_216
     connections_unsent_max_bytes: int = 268_435_456
+    authentication_timeout_ms: int = 30_000
+    failed_authentication_delay_ms: int = 100
 
 
 class CleanerSettings(Struct, frozen=True):

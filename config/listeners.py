@@ -9,6 +9,7 @@ Reads the values of `listeners`, `advertised.listeners`, `listener.security.prot
 import re
 import socket
 from collections.abc import Iterable, Mapping
+from enum import Enum
 
 from msgspec import Struct
 
@@ -39,6 +40,23 @@ class ListenerAddress(Struct, frozen=True):
         return f"{self.name}://{_bracketed(self.host)}:{self.port}"
 
 
+class SecurityProtocol(Enum):
+    """What clients of a listener speak below and before Kafka's protocol."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
 class Listener(Struct, frozen=True):
     """A socket to open and the address that clients of this socket are sent to."""
 
@@ -50,6 +68,7 @@ class Listener(Struct, frozen=True):
     advertised_host: str
     advertised_port: int
     """0 is the port that was bound."""
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
 
 class BadListeners(ValueError):
@@ -121,8 +140,7 @@ def resolve_listeners(
     if not bound:
         raise BadListeners("listeners", "must have at least one listener for clients")
     _check_ports(bound)
-    for endpoint in bound:
-        _check_protocol(endpoint, protocols)
+    by_name = {endpoint.name: _protocol_of(endpoint, protocols) for endpoint in bound}
     for endpoint in advertised_by_name.values():
         if all(endpoint.name != e.name for e in bound):
             raise BadListeners(
@@ -132,10 +150,15 @@ def resolve_listeners(
             raise BadListeners(
                 "advertised.listeners", f"{endpoint}: clients cannot connect to this address"
             )
-    return tuple(_listener(endpoint, advertised_by_name.get(endpoint.name)) for endpoint in bound)
+    return tuple(
+        _listener(endpoint, advertised_by_name.get(endpoint.name), by_name[endpoint.name])
+        for endpoint in bound
+    )
 
 
-def _listener(bound: ListenerAddress, advertised: ListenerAddress | None) -> Listener:
+def _listener(
+    bound: ListenerAddress, advertised: ListenerAddress | None, protocol: SecurityProtocol
+) -> Listener:
     if advertised is None:
         if bound.host in _UNROUTABLE and bound.host:
             raise BadListeners(
@@ -145,7 +168,7 @@ def _listener(bound: ListenerAddress, advertised: ListenerAddress | None) -> Lis
             )
         # An empty host listens on every address and advertises the machine's name: Kafka's rule.
         advertised = ListenerAddress(bound.name, bound.host or _machine_name(), bound.port)
-    return Listener(bound.name, bound.host, bound.port, advertised.host, advertised.port)
+    return Listener(bound.name, bound.host, bound.port, advertised.host, advertised.port, protocol)
 
 
 def _machine_name() -> str:
@@ -194,18 +217,21 @@ def _protocol_map(text: str) -> Mapping[str, str]:
     return protocols
 
 
-def _check_protocol(endpoint: ListenerAddress, protocols: Mapping[str, str]) -> None:
+def _protocol_of(endpoint: ListenerAddress, protocols: Mapping[str, str]) -> SecurityProtocol:
     protocol = protocols.get(endpoint.name)
     if protocol is None:
         raise BadListeners(
             "listener.security.protocol.map",
             f"has no protocol for the listener {endpoint.name}; add {endpoint.name}:PLAINTEXT",
         )
-    if protocol != "PLAINTEXT":
-        # Its clients expect encryption or authentication: plain text must not replace it.
+    try:
+        return SecurityProtocol(protocol)
+    except ValueError:
+        known = ", ".join(each.value for each in SecurityProtocol)
         raise BadListeners(
-            "listeners", f"{endpoint.name} is {protocol}; only PLAINTEXT is supported so far"
-        )
+            "listener.security.protocol.map",
+            f"{endpoint.name} is {protocol}, which is none of {known}",
+        ) from None
 
 
 def _bracketed(host: str) -> str:

@@ -31,6 +31,8 @@ def server_limits(config: Config) -> ServerLimits:
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
         connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,
+        authentication_timeout_ms=config.rollcall_authentication_timeout_ms,
+        failed_authentication_delay_ms=config.connection_failed_authentication_delay_ms,
     )
 
 

@@ -23,6 +23,7 @@ from config.kafka_names import (
 )
 from config.keys import Config, Origin, keys
 from config.limits import ListenerLimits
+from config.listener_security import is_secret, listener_of, listener_security, security_key
 from config.listeners import BadListeners
 from config.types import BrokerKey
 from protocol.config_def import ConfigException, ConfigValue, WrittenValue, convert_to_string
@@ -82,6 +83,7 @@ def load_config(
         ]
     )
     values: dict[str, ConfigValue] = {}
+    overrides: dict[str, ConfigValue] = {}
     unused: list[str] = []
     for setting in settings.values():
         _check_text(setting)
@@ -91,6 +93,8 @@ def load_config(
         key = keys().get(setting.name)
         if key is not None:
             values[key.field] = _read_value(key, setting)
+        elif (own := security_key(setting.name)) is not None:
+            overrides[setting.name] = _read_value(own, setting)
         elif not is_listener_limit(setting.name):
             unused.append(setting.name)
     if unused:
@@ -98,10 +102,34 @@ def load_config(
             f"Configuration accepted, but Rollcall has no use for it: {', '.join(sorted(unused))}"
         )
     origins = {s.name: s.origin for s in settings.values() if s.name in keys()}
-    # The field names come from the table, so the types are those of the table's keys.
-    config = Config(**values, origins=origins, warnings=tuple(warnings))  # type: ignore[arg-type]
+    config = Config(
+        # The field names come from the table, so the types are those of the table's keys.
+        **values,  # type: ignore[arg-type]  # as said above
+        origins=origins,
+        warnings=tuple(warnings),
+        security_overrides=overrides,
+    )
     _check_together(config)
-    return _with_listener_limits(config, settings.values())
+    return _with_security(_with_listener_limits(config, settings.values()))
+
+
+def _with_security(config: Config) -> Config:
+    """Check what each listener does before Kafka's protocol, and warn of what has no effect."""
+    names = {listener.name.lower() for listener in config.endpoints}
+    for listener in config.endpoints:
+        try:
+            listener_security(config, listener)
+        except BadListeners as bad:
+            raise _together(config, bad.key, str(bad)) from None
+    warnings = config.warnings
+    unused = [name for name in config.security_overrides if listener_of(name) not in names]
+    if unused:
+        warnings += (f"Configuration of a listener that there is not: {', '.join(unused)}",)
+    if "sasl.jaas.config" in config.origins:
+        warnings += (
+            "sasl.jaas.config has no effect: it needs the prefix listener.name.NAME.MECHANISM.",
+        )
+    return replace(config, warnings=warnings)
 
 
 def _with_listener_limits(config: Config, settings: Iterable[Setting]) -> Config:
@@ -250,7 +278,7 @@ def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> li
         if variable in _OWN_VARIABLES or not variable.startswith(("KAFKA_", "ROLLCALL_")):
             continue
         name = environment_name(variable)
-        if name in keys() or is_kafka_name(name):
+        if _is_known(name):
             settings.append(Setting(name, value, Origin("environment", variable)))
         else:
             unknown.append(variable)
@@ -337,9 +365,13 @@ def _read_value(key: BrokerKey, setting: Setting) -> ConfigValue:
         raise ConfigError(_sentence(setting, refused.reason)) from None
 
 
+def _is_known(name: str) -> bool:
+    return name in keys() or is_kafka_name(name) or security_key(name) is not None
+
+
 def _require_known(setting: Setting) -> None:
     name = setting.name
-    if name in keys() or is_kafka_name(name):
+    if _is_known(name):
         return
     from difflib import get_close_matches
 
@@ -356,6 +388,12 @@ def _check_together(config: Config) -> None:
             _written_one(config, "log.dirs", "log.dir"),
             len(config.log_dirs or config.log_dir) == 1,
             "must be one directory",
+        ),
+        (
+            "connection.failed.authentication.delay.ms",
+            config.connections_max_idle_ms < 0
+            or config.connection_failed_authentication_delay_ms < config.connections_max_idle_ms,
+            "must be less than connections.max.idle.ms",
         ),
         (
             "group.max.session.timeout.ms",
@@ -430,7 +468,7 @@ def _together(config: Config, name: str, reason: str) -> ConfigError:
 def _sentence(setting: Setting, reason: str) -> str:
     """KEY = VALUE (where it was set): why not."""
     value = " ".join(_written_text(setting.written).split())
-    secret = "password" in setting.name or "jaas" in setting.name or "secret" in setting.name
+    secret = is_secret(setting.name)
     shown = "..." if secret else value if len(value) <= 60 else f"{value[:57]}..."
     place = f" ({setting.origin})" if setting.origin.place else ""
     return f"{setting.name}{f' = {shown}' if value else ''}{place}: {reason}"

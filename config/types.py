@@ -50,14 +50,20 @@ class _Declared(Struct, frozen=True):
 
 
 class KeyTable(StructMeta):
-    """Makes the class whose fields are keys: with their defaults, and DEFINITIONS by field."""
+    """Makes the class whose fields are keys: with their defaults, and DEFINITIONS by field.
+
+    The keys of a base class come after its own.
+    """
 
     def __new__(  # noqa: PYI034 - Self is not for metaclasses
         mcls, name: str, bases: tuple[type, ...], names: dict[str, object], *, frozen: bool
     ) -> "KeyTable":
         declared = {name: value for name, value in names.items() if isinstance(value, _Declared)}
         names |= {name: value.default for name, value in declared.items()}
-        names["DEFINITIONS"] = {name: value.definition for name, value in declared.items()}
+        definitions = {name: value.definition for name, value in declared.items()}
+        for base in bases:
+            definitions |= getattr(base, "DEFINITIONS", {})
+        names["DEFINITIONS"] = definitions
         return super().__new__(mcls, name, bases, names, frozen=frozen)
 
 
@@ -106,6 +112,16 @@ def double(default: float, doc: str, *, at_least: float, at_most: float | None =
 
 def string(default: str, doc: str) -> str:
     return _declared(default, ConfigType.STRING, doc)
+
+
+def class_name(default: str, doc: str) -> str:
+    """A Java class that Kafka would load; there are fixed ones that stand for own code."""
+    return _declared(default, ConfigType.CLASS, doc)
+
+
+def password(doc: str) -> str:
+    """A secret: it is never shown, and empty without one."""
+    return _declared("", ConfigType.PASSWORD, doc)
 
 
 def valid_string(default: str, doc: str, *valid: str) -> str:

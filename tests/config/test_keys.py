@@ -362,12 +362,10 @@ def test_kafkas_list_is_complete_enough_to_judge_by() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("ssl.keystore.location", "/k"),
-        ("sasl.enabled.mechanisms", "PLAIN"),
-        ("listener.name.outside.ssl.keystore.location", "/k"),
-        ("listener.name.outside.scram-sha-256.sasl.jaas.config", "x"),
+        ("ssl.engine.factory.class", "com.example.Engine"),
+        ("listener.name.outside.ssl.engine.factory.class", "com.example.Engine"),
+        ("principal.builder.class", "com.example.Builder"),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
-        ("security.inter.broker.protocol", "SSL"),
         ("min.insync.replicas", "2"),
         ("default.replication.factor", "3"),
         ("offsets.topic.replication.factor", "3"),
@@ -383,7 +381,7 @@ def test_what_would_weaken_security_or_durability_is_refused(name: str, value: s
     [
         ("ssl.keystore.location", ""),
         ("authorizer.class.name", ""),
-        ("security.inter.broker.protocol", "plaintext"),
+        ("security.inter.broker.protocol", "SSL"),
         ("min.insync.replicas", "1"),
         ("default.replication.factor", "-1"),
         ("num.network.threads", "3"),

@@ -42,7 +42,7 @@ def test_an_empty_host_advertises_the_machines_name() -> None:
     ("listeners", "advertised", "protocols", "key"),
     [
         (["A://h:1"], [], "B:PLAINTEXT", "listener.security.protocol.map"),
-        (["A://h:1"], [], "A:SSL", "listeners"),
+        (["A://h:1"], [], "A:TLS", "listener.security.protocol.map"),
         (["A://h:1", "A://h:2"], [], "A:PLAINTEXT", "listeners"),
         (["A://h:1", "B://h:1"], [], "A:PLAINTEXT,B:PLAINTEXT", "listeners"),
         (["h:1"], [], "A:PLAINTEXT", "listeners"),

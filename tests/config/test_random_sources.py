@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from config.kafka_names import kafka_names
 from config.keys import Config, keys
 from config.sources import ConfigError, Setting, command_line_setting, load_config
+from protocol.config_def import convert_to_string
 
 NAMES = st.one_of(
     st.sampled_from(sorted(keys())),
@@ -67,7 +68,7 @@ def test_command_line(pairs: list[tuple[str, str]]) -> None:
 
 def _written(config: Config, name: str) -> str | list[str]:
     value = config.value(keys()[name])
-    return list(value) if isinstance(value, tuple) else str(value)
+    return list(value) if isinstance(value, tuple) else convert_to_string(value)
 
 
 @given(PAIRS)
