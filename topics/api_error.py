@@ -20,6 +20,11 @@ NO_SUCH_TOPIC: Final = ApiError(
 NO_SUCH_TOPIC_ID: Final = ApiError(
     ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
 )
+TOPIC_REFUSED: Final = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+GROUP_REFUSED: Final = ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+CLUSTER_REFUSED: Final = ApiError(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
+)
 TOO_MANY_PARTITIONS: Final = ApiError(
     ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
 )

@@ -1,25 +1,33 @@
-"""Authorized operations: what a client may do. Everything, because there is no authorizer.
+"""Authorized operations: what a client may do, for the answers that list it.
 
-Bit fields of Kafka's `AclOperation` codes, for Metadata, DescribeCluster and
-DescribeTopicPartitions. Kafka's counterpart: `AuthHelper`.
+Bit fields of `AclOperation` codes, for Metadata, DescribeCluster and DescribeTopicPartitions.
+Without ACLs a client may do everything. Kafka's counterpart: `AuthHelper`.
 """
 
 from typing import Final
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << code for code in range(3, 9))
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
-    1 << code for code in range(9, 13)
-)
+from protocol.acl_codes import AclOperation, ResourceType
+from seams.authorizer import ALLOW_ALL, CLUSTER_NAME, Authorizer
+from seams.reply_token import ReplyToken
 
-TOPIC_OPERATIONS: Final = (
-    _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+_ANY_TOKEN: Final = ReplyToken(0, "", "")
+TOPIC_OPERATIONS: Final = ALLOW_ALL.authorized_operations(_ANY_TOKEN, ResourceType.TOPIC, "")
+CLUSTER_OPERATIONS: Final = ALLOW_ALL.authorized_operations(
+    _ANY_TOKEN, ResourceType.CLUSTER, CLUSTER_NAME
 )
-CLUSTER_OPERATIONS: Final = (
-    _CREATE
-    | _ALTER
-    | _DESCRIBE
-    | _CLUSTER_ACTION
-    | _DESCRIBE_CONFIGS
-    | _ALTER_CONFIGS
-    | _IDEMPOTENT_WRITE
-)
+NO_OPERATIONS: Final = 0
+
+
+def topic_operations(authorizer: Authorizer, token: ReplyToken, name: str) -> int:
+    if not authorizer.is_enabled:
+        return TOPIC_OPERATIONS
+    return authorizer.authorized_operations(token, ResourceType.TOPIC, name)
+
+
+def cluster_operations(authorizer: Authorizer, token: ReplyToken) -> int:
+    """None of them without DESCRIBE, which alone lets a client see what else it may do."""
+    if not authorizer.is_enabled:
+        return CLUSTER_OPERATIONS
+    if not authorizer.allows_on_cluster(token, AclOperation.DESCRIBE):
+        return NO_OPERATIONS
+    return authorizer.authorized_operations(token, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -87,6 +87,12 @@ def check_request(records: bytes | None, api_version: int) -> BatchHeader | Reje
     return header
 
 
+def is_transactional(records: bytes | None) -> bool:
+    """Whether the first batch is one of a transaction. Bytes that are no batch are not."""
+    header = _header_at(records, 0) if records else None
+    return isinstance(header, BatchHeader) and header.magic == _MAGIC and header.is_transactional
+
+
 def check_batch(
     records: bytes,
     header: BatchHeader,

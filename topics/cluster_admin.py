@@ -30,6 +30,7 @@ from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.messages.unregister_broker import UnregisterBrokerRequest
 from protocol.messages.update_features import UpdateFeaturesRequest
 from protocol.names import ApiKey
+from seams.authorizer import Authorizer
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -71,6 +72,7 @@ class ClusterAdmin:
         self,
         registry: TopicRegistry,
         cluster: ClusterView,
+        authorizer: Authorizer,
         *,
         reply: Callable[[ReplyToken, Response | None], None],
         answer_in_reader: Callable[[ReplyToken, Callable[[], Response]], None],
@@ -78,6 +80,7 @@ class ClusterAdmin:
         """`answer_in_reader` makes the answer in the reader thread, and gives it."""
         self._registry = registry
         self._cluster = cluster
+        self._authorizer = authorizer
         self._reply = reply
         self._answer_in_reader = answer_in_reader
         self.handlers: Mapping[ApiKey, Handler] = {
@@ -138,12 +141,10 @@ class ClusterAdmin:
             ApiKey.DESCRIBE_ACLS: self._always(answer_describe_acls),
             ApiKey.CREATE_ACLS: self._at_once(CreateAclsRequest, answer_create_acls),
             ApiKey.DELETE_ACLS: self._at_once(DeleteAclsRequest, answer_delete_acls),
-            ApiKey.CREATE_DELEGATION_TOKEN: self._by_version(
-                CreateDelegationTokenRequest, answer_create_delegation_token
-            ),
-            ApiKey.RENEW_DELEGATION_TOKEN: self._always(answer_renew_delegation_token),
-            ApiKey.EXPIRE_DELEGATION_TOKEN: self._always(answer_expire_delegation_token),
-            ApiKey.DESCRIBE_DELEGATION_TOKEN: self._always(answer_describe_delegation_token),
+            ApiKey.CREATE_DELEGATION_TOKEN: self._create_delegation_token,
+            ApiKey.RENEW_DELEGATION_TOKEN: self._by_client(answer_renew_delegation_token),
+            ApiKey.EXPIRE_DELEGATION_TOKEN: self._by_client(answer_expire_delegation_token),
+            ApiKey.DESCRIBE_DELEGATION_TOKEN: self._by_client(answer_describe_delegation_token),
             ApiKey.DESCRIBE_CLIENT_QUOTAS: self._at_once(
                 DescribeClientQuotasRequest, answer_describe_client_quotas
             ),
@@ -172,11 +173,19 @@ class ClusterAdmin:
 
     def _always(self, answer: Callable[[], Response]) -> Handler:
         """Of a request whose content does not matter."""
+        return self._by_client(lambda _token: answer())
+
+    def _by_client(self, answer: Callable[[ReplyToken], Response]) -> Handler:
+        """Of a request whose content does not matter, only who asks."""
 
         def handle(_request: Request, token: ReplyToken, _now: Now) -> None:
-            self._reply(token, answer())
+            self._reply(token, answer(token))
 
         return handle
+
+    def _create_delegation_token(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, CreateDelegationTokenRequest)
+        self._reply(token, answer_create_delegation_token(request, token, self._authorizer))
 
     def _describe_quorum(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeQuorumRequest)

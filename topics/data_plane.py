@@ -9,6 +9,7 @@ Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topi
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from protocol.acl_codes import AclOperation
 from protocol.messages import Request, Response
 from protocol.messages.alter_configs import AlterConfigsRequest
 from protocol.messages.create_partitions import CreatePartitionsRequest
@@ -40,6 +41,7 @@ from topics.fetch_session_cache import FetchSessionCache
 from topics.group_config_store import GroupConfigStore
 from topics.handlers.alter_broker_configs import BrokerConfigChanges, LoggerLevels
 from topics.handlers.alter_configs import AlterConfigsHandler
+from topics.handlers.cluster_rights import with_cluster_rights
 from topics.handlers.create_partitions import answer_create_partitions
 from topics.handlers.create_topics import CreateTopicsHandler
 from topics.handlers.delete_records import DeleteRecordsHandler
@@ -54,8 +56,11 @@ from topics.handlers.list_offsets import (
     committed_partitions,
     reads_nothing,
 )
-from topics.handlers.metadata import MetadataHandler
-from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
+from topics.handlers.metadata import ForbiddenTopics, MetadataHandler
+from topics.handlers.offset_for_leader_epoch import (
+    answer_offset_for_leader_epoch,
+    forbidden_epochs,
+)
 from topics.handlers.produce import ProduceHandler
 from topics.maintenance import TopicMaintenance
 from topics.markers import TransactionMarkers
@@ -65,6 +70,7 @@ from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
 from topics.settings import FLUSH_COMMIT, TopicSettings
 from topics.topic_ids import random_topic_id
+from topics.topic_rights import forbidden_topics
 from topics.transaction_admin import TransactionAdmin
 from topics.transaction_verification import TransactionVerification
 
@@ -142,10 +148,10 @@ class DataPlane:
         self._producing = self._produce_handler(snapshots, checker)
         self.markers = self._transaction_markers()
         self.transaction_admin = TransactionAdmin(
-            self.registry, self._recovery, self.markers, reply
+            self.registry, self._recovery, self.markers, reply, authorizer
         )
-        self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
-        self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
+        self._metadata = MetadataHandler(self.registry, cluster, settings, observe, authorizer)
+        self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings, authorizer)
         self._serve_configs(group_configs, broker_configs, loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
 
@@ -155,9 +161,11 @@ class DataPlane:
         self.group_configs = groups
         self.broker_configs = broker
         cluster = self._cluster
-        self._configs = DescribeConfigsHandler(self.registry, cluster, groups, broker, loggers)
+        self._configs = DescribeConfigsHandler(
+            self.registry, cluster, groups, broker, loggers, self.authorizer
+        )
         changes = BrokerConfigChanges(broker, loggers, cluster.node_id)
-        self._altering = AlterConfigsHandler(self.registry, groups, changes)
+        self._altering = AlterConfigsHandler(self.registry, groups, changes, self.authorizer)
         broker.subscribe(self.registry.use)
         broker.subscribe(groups.use)
 
@@ -168,6 +176,7 @@ class DataPlane:
             self._maintenance,
             self._recovery,
             self._verification,
+            self.authorizer,
             appender=self.appender,
             checker=checker,
             reply=self._reply,
@@ -182,6 +191,7 @@ class DataPlane:
             self._cluster,
             self._settings,
             self._recovery,
+            self.authorizer,
             reply=self._reply,
             hang_up=self._hang_up,
             answer_max_bytes=answer_max_bytes,
@@ -204,6 +214,7 @@ class DataPlane:
             self.registry,
             self._maintenance,
             self._recovery,
+            self.authorizer,
             appender=self.appender,
             reply=self._reply,
             hang_up=self._hang_up,
@@ -213,12 +224,13 @@ class DataPlane:
         cluster_admin = ClusterAdmin(
             self.registry,
             self._cluster,
+            self.authorizer,
             reply=self._reply,
             answer_in_reader=lambda token, answer: self._answer_from_logs(
                 token, answer, self._reader
             ),
         )
-        return {
+        handlers: Mapping[ApiKey, Handler] = {
             ApiKey.PRODUCE: self._producing.handle,
             ApiKey.FETCH: self._fetching.handle,
             ApiKey.LIST_OFFSETS: self._list_offsets,
@@ -237,26 +249,33 @@ class DataPlane:
             **cluster_admin.handlers,
             **self.transaction_admin.handlers,
         }
+        return with_cluster_rights(handlers, self.authorizer, self._reply)
 
     # Requests that read logs
 
     def _list_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListOffsetsRequest)
         executor = INLINE if reads_nothing(request) else self._reader
+        names = (topic.name for topic in request.topics)
+        forbidden = forbidden_topics(self.authorizer, token, AclOperation.DESCRIBE, names)
+        version, registry = token.api_version, self.registry
 
         def restored() -> None:
             self._answer_from_logs(
                 token,
-                lambda: answer_list_offsets(request, token.api_version, self.registry),
+                lambda: answer_list_offsets(request, version, registry, forbidden),
                 executor,
             )
 
-        self._recovery.ensure(committed_partitions(request, self.registry), now, restored)
+        self._recovery.ensure(committed_partitions(request, registry, forbidden), now, restored)
 
     def _offset_for_leader_epoch(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, OffsetForLeaderEpochRequest)
+        forbidden = forbidden_epochs(request, token, self.authorizer)
         self._answer_from_logs(
-            token, lambda: answer_offset_for_leader_epoch(request, self.registry), self._reader
+            token,
+            lambda: answer_offset_for_leader_epoch(request, self.registry, forbidden),
+            self._reader,
         )
 
     def _answer_from_logs(
@@ -274,28 +293,34 @@ class DataPlane:
 
     def _topic_metadata(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, MetadataRequest)
-        if self._metadata.creates_topics(request, token):
-            self._run_in_queue(token, lambda: self._create_and_answer(request, token))
+        forbidden = self._metadata.forbidden(request, token)
+        if self._metadata.creates_topics(request, token, forbidden):
+            self._run_in_queue(token, lambda: self._create_and_answer(request, token, forbidden))
         else:
-            self._reply(token, self._metadata.answer(request, token))
+            self._reply(token, self._metadata.answer(request, token, forbidden))
 
-    def _create_and_answer(self, request: MetadataRequest, token: ReplyToken) -> Steps[Response]:
-        yield from self._metadata.create(request)
-        return self._metadata.answer(request, token)
+    def _create_and_answer(
+        self, request: MetadataRequest, token: ReplyToken, forbidden: ForbiddenTopics
+    ) -> Steps[Response]:
+        yield from self._metadata.create(request, forbidden)
+        return self._metadata.answer(request, token, forbidden)
 
     def _describe_topic_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DescribeTopicPartitionsRequest)
         limit = self._settings.max_request_partition_size_limit
         node_id = self._cluster.node_id
-        self._reply(token, answer_describe_topic_partitions(request, self.registry, node_id, limit))
+        answer = answer_describe_topic_partitions(
+            request, token, self.registry, self.authorizer, node_id, limit
+        )
+        self._reply(token, answer)
 
     def _describe_cluster(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DescribeClusterRequest)
-        self._reply(token, answer_describe_cluster(request, token, self._cluster))
+        self._reply(token, answer_describe_cluster(request, token, self._cluster, self.authorizer))
 
     def _describe_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DescribeConfigsRequest)
-        self._reply(token, self._configs.answer(request))
+        self._reply(token, self._configs.answer(request, token))
 
     def _list_config_resources(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ListConfigResourcesRequest)
@@ -313,27 +338,35 @@ class DataPlane:
 
     def _alter_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, AlterConfigsRequest)
-        self._run_in_queue(token, lambda: self._altering.answer(request))
+        self._run_in_queue(token, lambda: self._altering.answer(request, token))
 
     def _incremental_alter_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, IncrementalAlterConfigsRequest)
-        self._run_in_queue(token, lambda: self._altering.answer_incremental(request))
+        self._run_in_queue(token, lambda: self._altering.answer_incremental(request, token))
 
     def _create_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreateTopicsRequest)
-        self._run_in_queue(token, lambda: self._creation.answer(request))
+        self._run_in_queue(token, lambda: self._creation.answer(request, token))
 
     def _delete_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DeleteTopicsRequest)
         enabled = self._settings.delete_topic_enable
         self._run_in_queue(
-            token, lambda: answer_delete_topics(request, token, self.registry, enabled=enabled)
+            token,
+            lambda: answer_delete_topics(
+                request, token, self.registry, self.authorizer, enabled=enabled
+            ),
         )
 
     def _create_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreatePartitionsRequest)
         node_id = self._cluster.node_id
-        self._run_in_queue(token, lambda: answer_create_partitions(request, self.registry, node_id))
+        self._run_in_queue(
+            token,
+            lambda: answer_create_partitions(
+                request, token, self.registry, self.authorizer, node_id
+            ),
+        )
 
     def create_transaction_state_topic(self) -> None:
         """Create `__transaction_state`, unless it exists when its turn comes."""

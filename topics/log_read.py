@@ -70,7 +70,7 @@ def readable_partition(
     partition.update_written_bytes()
     # Every negative epoch is no epoch in a Fetch; in the other requests only -1 is.
     error_code = epoch_error(log, max(requested.asked.current_leader_epoch, NO_EPOCH))
-    if error_code is None and _is_follower(request):
+    if error_code is None and is_follower(request):
         error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error_code is not None:
         return failed_read(requested, partition, error_code)
@@ -124,7 +124,8 @@ def read_log_partition(
     return LogReadResult(requested, data, partition, written_bytes, limit=max_bytes)
 
 
-def _is_follower(request: FetchRequest) -> bool:
+def is_follower(request: FetchRequest) -> bool:
+    """Whether a broker asks, not a consumer."""
     replica_id = request.replica_id
     if request.replica_state is not None:
         replica_id = request.replica_state.replica_id

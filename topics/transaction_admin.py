@@ -12,6 +12,7 @@ from protocol.messages import Request, Response
 from protocol.messages.describe_producers import DescribeProducersRequest
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from protocol.names import ApiKey
+from seams.authorizer import Authorizer
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -20,6 +21,7 @@ from topics.handlers.describe_producers import (
     ProducersOf,
     answer_describe_producers,
     described_partitions,
+    forbidden_producers,
 )
 from topics.handlers.write_txn_markers import write_txn_markers
 from topics.producer_recovery import ProducerRecovery
@@ -33,10 +35,12 @@ class TransactionAdmin:
         recovery: ProducerRecovery,
         partitions: TransactionPartitions,
         reply: Callable[[ReplyToken, Response | None], None],
+        authorizer: Authorizer,
     ) -> None:
         self._registry = registry
         self._recovery = recovery
         self._reply = reply
+        self._authorizer = authorizer
         self.partitions = partitions
         self.producers_of: ProducersOf = lambda _: None
         self.handlers: Mapping[ApiKey, Handler] = {
@@ -46,12 +50,13 @@ class TransactionAdmin:
 
     def _describe_producers(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeProducersRequest)
+        registry, forbidden = self._registry, forbidden_producers(request, token, self._authorizer)
 
         def restored() -> None:
-            answer = answer_describe_producers(request, self._registry, self.producers_of)
+            answer = answer_describe_producers(request, registry, self.producers_of, forbidden)
             self._reply(token, answer)
 
-        self._recovery.ensure(described_partitions(request, self._registry), now, restored)
+        self._recovery.ensure(described_partitions(request, registry, forbidden), now, restored)
 
     def _write_txn_markers(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, WriteTxnMarkersRequest)

@@ -6,7 +6,7 @@ logger's level lasts until the restart. `alter_configs.py` has the rest of both 
 Kafka's counterpart: `ConfigAdminManager`, `ClientMetricsConfigs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from protocol import java_text
@@ -53,7 +53,14 @@ class BrokerConfigChanges:
 
     # The broker
 
-    def broker(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
+    def broker(
+        self,
+        change: ConfigChange,
+        refusal: Callable[[], ApiError | None],
+        *,
+        validate_only: bool,
+    ) -> Steps[ApiError]:
+        """`refusal` is asked for last; None: the client may change it."""
         per_broker = bool(change.resource_name)
         if per_broker:
             other = self._other_node(change, "Unexpected broker id, expected {}, but received {}")
@@ -68,6 +75,9 @@ class BrokerConfigChanges:
             self._store.validate(present, per_broker=per_broker)
         except ConfigException as refused:
             return invalid_request(str(refused))
+        forbidden = refusal()
+        if forbidden is not None:
+            return forbidden
         try:
             _check_size(present)
         except ConfigException as refused:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from protocol.acl_codes import AclOperation
 from protocol.config_def import ConfigException, ConfigType
 from protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -24,6 +25,8 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from seams.topic_names import name_fault
 from topics.admin_queue import Steps
 from topics.api_error import ApiError, disk_error, internal_topic_error
@@ -35,6 +38,7 @@ from topics.config_edits import (
     invalid_request,
 )
 from topics.config_resources import ConfigOperation, ConfigResourceType
+from topics.config_rights import config_refusal
 from topics.configs import KEYS as TOPIC_KEYS
 from topics.configs import TopicConfigKey
 from topics.group_config_store import GroupConfigStore
@@ -44,6 +48,7 @@ from topics.registry import TopicRegistry
 
 _DONE: Final = ApiError(ErrorCode.NONE)
 _OPERATIONS: Final = frozenset(ConfigOperation)
+_RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
 _Key = TopicConfigKey | GroupConfigKey
 
 
@@ -55,25 +60,29 @@ class AlterConfigsHandler:
         registry: TopicRegistry,
         group_configs: GroupConfigStore,
         others: BrokerConfigChanges,
+        authorizer: Authorizer,
     ) -> None:
         self._registry = registry
         self._groups = group_configs
         self._others = others
+        self._authorizer = authorizer
 
-    def answer(self, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:
+    def answer(
+        self, request: AlterConfigsRequest, token: ReplyToken
+    ) -> Steps[AlterConfigsResponse]:
         changes = [_replacement(resource) for resource in request.resources]
-        responses = yield from self._responses(changes, validate_only=request.validate_only)
+        responses = yield from self._responses(changes, token, validate_only=request.validate_only)
         return AlterConfigsResponse(responses=responses)
 
     def answer_incremental(
-        self, request: IncrementalAlterConfigsRequest
+        self, request: IncrementalAlterConfigsRequest, token: ReplyToken
     ) -> Steps[IncrementalAlterConfigsResponse]:
         changes = [_increment(resource) for resource in request.resources]
-        responses = yield from self._responses(changes, validate_only=request.validate_only)
+        responses = yield from self._responses(changes, token, validate_only=request.validate_only)
         return IncrementalAlterConfigsResponse(responses=responses)
 
     def _responses(
-        self, changes: Sequence[ConfigChange], *, validate_only: bool
+        self, changes: Sequence[ConfigChange], token: ReplyToken, *, validate_only: bool
     ) -> Steps[Sequence[AlterConfigsResourceResponse]]:
         times = Counter(change.resource for change in changes)
         responses = []
@@ -84,18 +93,34 @@ class AlterConfigsHandler:
                 else _fault(change)
             )
             if error is None:
-                error = yield from self._change(change, validate_only=validate_only)
+                error = yield from self._change(change, token, validate_only=validate_only)
             responses.append(AlterConfigsResourceResponse(*error, *change.resource))
         return responses
 
-    def _change(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
+    def _change(
+        self, change: ConfigChange, token: ReplyToken, *, validate_only: bool
+    ) -> Steps[ApiError]:
+        def refusal() -> ApiError | None:
+            return config_refusal(
+                self._authorizer, token, AclOperation.ALTER_CONFIGS, *change.resource
+            )
+
+        resource_type = change.resource_type
+        if resource_type == ConfigResourceType.BROKER:
+            # As Kafka: the broker checks the values before the controller checks the right.
+            return (yield from self._others.broker(change, refusal, validate_only=validate_only))
+        is_known = resource_type in _RESOURCE_TYPES
+        if resource_type == ConfigResourceType.BROKER_LOGGER:
+            is_known = not change.replaces  # AlterConfigs does not know loggers
+        refused = refusal() if is_known else None
+        return refused or (yield from self._permitted(change, validate_only=validate_only))
+
+    def _permitted(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
         match change.resource_type:
             case ConfigResourceType.TOPIC:
                 return (yield from self._topic(change, validate_only=validate_only))
             case ConfigResourceType.GROUP:
                 return (yield from self._group(change, validate_only=validate_only))
-            case ConfigResourceType.BROKER:
-                return (yield from self._others.broker(change, validate_only=validate_only))
             case ConfigResourceType.BROKER_LOGGER if not change.replaces:
                 return self._others.logger(change, validate_only=validate_only)
             case ConfigResourceType.CLIENT_METRICS:

@@ -6,6 +6,7 @@ Kafka's counterpart: `ReplicationControlManager.createPartitions`, `ControllerAp
 from collections import Counter
 from typing import Final
 
+from protocol.acl_codes import AclOperation
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -13,6 +14,8 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from protocol.names import ErrorCode
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
@@ -24,19 +27,30 @@ from topics.api_error import (
 from topics.placement import assignment_fault
 from topics.registry import TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TOPIC_PARTITIONS_MAX
+from topics.topic_rights import forbidden_topics
 
 _DONE: Final = ApiError(ErrorCode.NONE)
+_FORBIDDEN: Final = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def answer_create_partitions(
-    request: CreatePartitionsRequest, registry: TopicRegistry, node_id: int
+    request: CreatePartitionsRequest,
+    token: ReplyToken,
+    registry: TopicRegistry,
+    authorizer: Authorizer,
+    node_id: int,
 ) -> Steps[CreatePartitionsResponse]:
     times = Counter(topic.name for topic in request.topics)
     results = [
         CreatePartitionsTopicResult(name, *DUPLICATE_TOPIC) for name, n in times.items() if n > 1
     ]
+    names = [name for name, n in times.items() if n == 1]
+    forbidden = forbidden_topics(authorizer, token, AclOperation.ALTER, names)
+    results += [
+        CreatePartitionsTopicResult(name, *_FORBIDDEN) for name in names if name in forbidden
+    ]
     for requested in request.topics:
-        if times[requested.name] == 1:
+        if times[requested.name] == 1 and requested.name not in forbidden:
             error = yield from _grow(
                 requested, registry, node_id, validate_only=request.validate_only
             )

@@ -7,7 +7,9 @@ Kafka's counterpart: `ControllerApis.createTopics`, `ReplicationControlManager.c
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
+from protocol.acl_codes import AclOperation, ResourceType
 from protocol.config_def import ConfigException
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -18,28 +20,48 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.names import TRANSACTION_STATE_TOPIC, ErrorCode, TopicName
+from seams.authorizer import CLUSTER_NAME, Authorizer
+from seams.reply_token import ReplyToken
 from seams.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 from topics.admin_queue import Steps
 from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, disk_error
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import NewTopic, TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
+from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 DEFAULT = -1
+
+_FORBIDDEN = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 class CreateTopicsHandler:
     """Answers CreateTopics."""
 
-    def __init__(self, registry: TopicRegistry, node_id: int, settings: TopicSettings) -> None:
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        node_id: int,
+        settings: TopicSettings,
+        authorizer: Authorizer,
+    ) -> None:
         self._registry = registry
         self._node_id = node_id
         self._settings = settings
+        self._authorizer = authorizer
 
-    def answer(self, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
+    def answer(
+        self, request: CreateTopicsRequest, token: ReplyToken
+    ) -> Steps[CreateTopicsResponse]:
         times = Counter(topic.name for topic in request.topics)
         prohibited = TopicName(CLUSTER_METADATA_TOPIC)
-        requested = [t for t in request.topics if times[t.name] == 1 and t.name != prohibited]
+        named = [name for name, n in times.items() if n == 1 and name != prohibited]
+        forbidden = self._forbidden(named, token)
+        hidden = forbidden_topics(
+            self._authorizer, token, AclOperation.DESCRIBE_CONFIGS, named, logs_refusals=False
+        )
+        permitted = set(named) - forbidden
+        requested = [topic for topic in request.topics if topic.name in permitted]
         too_many = sum(map(self._requested_partitions, requested)) > MAX_PARTITIONS_PER_REQUEST
         results_by_name = [
             (topic.name, TOO_MANY_PARTITIONS if too_many else self._validate(topic))
@@ -53,14 +75,26 @@ class CreateTopicsHandler:
             except OSError as fault:
                 disk = disk_error(fault)
         results = [
-            _refusal(name, result) if isinstance(result, ApiError) else self._created(result, disk)
+            _refusal(name, result)
+            if isinstance(result, ApiError)
+            else self._created(result, disk, hidden)
             for name, result in results_by_name
         ]
         results += [_refusal(name, DUPLICATE_TOPIC) for name, n in times.items() if n > 1]
+        results += [_refusal(name, _FORBIDDEN) for name in named if name in forbidden]
         if times[prohibited] == 1:
             text = f"Creation of internal topic {prohibited} is prohibited."
             results.append(_refusal(prohibited, ApiError(ErrorCode.INVALID_REQUEST, text)))
         return CreateTopicsResponse(topics=results)
+
+    def _forbidden(self, names: Sequence[TopicName], token: ReplyToken) -> AbstractSet[TopicName]:
+        """CREATE on the cluster is enough for all of them."""
+        authorizer = self._authorizer
+        if not authorizer.is_enabled or authorizer.allows(
+            token, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, logs_refusal=False
+        ):
+            return NONE_FORBIDDEN
+        return forbidden_topics(authorizer, token, AclOperation.CREATE, names)
 
     def _requested_partitions(self, topic: CreatableTopic) -> int:
         if topic.assignments:
@@ -165,9 +199,19 @@ class CreateTopicsHandler:
             )
         return len(seen)
 
-    def _created(self, topic: NewTopic, disk: ApiError | None) -> CreatableTopicResult:
+    def _created(
+        self, topic: NewTopic, disk: ApiError | None, hidden: AbstractSet[TopicName]
+    ) -> CreatableTopicResult:
+        """The configs, and with them the counts, are only for clients that may describe them."""
         if disk is not None:
             return _refusal(topic.name, disk)
+        if topic.name in hidden:
+            return CreatableTopicResult(
+                topic.name,
+                topic.topic_id,
+                error_message=None,
+                topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            )
         return CreatableTopicResult(
             topic.name,
             topic.topic_id,

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from protocol.acl_codes import AclOperation
 from protocol.messages import Request
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -20,6 +21,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.authorizer import Authorizer
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -29,6 +31,7 @@ from topics.maintenance import TopicMaintenance
 from topics.partition import Partition
 from topics.producer_recovery import ProducerRecovery
 from topics.registry import TopicRegistry
+from topics.topic_rights import forbidden_topics
 
 HIGH_WATERMARK: Final = -1
 """As the offset: all records that a consumer can read."""
@@ -93,6 +96,7 @@ class DeleteRecordsHandler:
         registry: TopicRegistry,
         maintenance: TopicMaintenance,
         recovery: ProducerRecovery,
+        authorizer: Authorizer,
         *,
         appender: IoExecutor,
         reply: Callable[[ReplyToken, DeleteRecordsResponse], None],
@@ -104,6 +108,7 @@ class DeleteRecordsHandler:
         self._registry = registry
         self._maintenance = maintenance
         self._recovery = recovery
+        self._authorizer = authorizer
         self._appender = appender
         self._reply = reply
         self._hang_up = hang_up
@@ -113,10 +118,16 @@ class DeleteRecordsHandler:
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DeleteRecordsRequest)
         pending = PendingDeletion(token)
+        names = [topic.name for topic in request.topics]
+        forbidden = forbidden_topics(self._authorizer, token, AclOperation.DELETE, names)
         for topic in request.topics:
             for asked in topic.partitions:  # of one that is named twice the later one counts
                 key = TopicPartition(topic.name, asked.partition_index)
-                pending.outcomes[key] = self._job(key, asked.offset)
+                pending.outcomes[key] = (
+                    ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    if topic.name in forbidden
+                    else self._job(key, asked.offset)
+                )
         jobs = pending.jobs
         if not jobs:
             self._answer(pending)

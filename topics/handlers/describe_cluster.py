@@ -11,8 +11,9 @@ from protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode
+from seams.authorizer import Authorizer
 from seams.reply_token import ReplyToken
-from topics.authorized_operations import CLUSTER_OPERATIONS
+from topics.authorized_operations import cluster_operations
 from topics.cluster import ClusterView
 
 _BROKERS: Final = 1
@@ -20,7 +21,10 @@ _CONTROLLERS: Final = 2
 
 
 def answer_describe_cluster(
-    request: DescribeClusterRequest, token: ReplyToken, cluster: ClusterView
+    request: DescribeClusterRequest,
+    token: ReplyToken,
+    cluster: ClusterView,
+    authorizer: Authorizer,
 ) -> DescribeClusterResponse:
     if request.endpoint_type == _CONTROLLERS:
         return DescribeClusterResponse(
@@ -36,10 +40,12 @@ def answer_describe_cluster(
             error_message=f"Unsupported endpoint type {request.endpoint_type}",
         )
     node_id, host, port = cluster.endpoint(token)
-    wanted = request.include_cluster_authorized_operations
+    operations = OPERATIONS_NOT_REQUESTED
+    if request.include_cluster_authorized_operations:
+        operations = cluster_operations(authorizer, token)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=node_id,
         brokers=[DescribeClusterBroker(node_id, host, port, cluster.rack)],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if wanted else OPERATIONS_NOT_REQUESTED,
+        cluster_authorized_operations=operations,
     )

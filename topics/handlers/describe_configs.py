@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, assert_never
 
 from protocol import java_text
+from protocol.acl_codes import AclOperation
 from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerBudget
 from protocol.config_def import ConfigType
 from protocol.messages.describe_configs import (
@@ -22,12 +23,15 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from protocol.names import ConfigSource, ErrorCode, TopicName
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from seams.topic_names import name_fault
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.broker_config_store import BrokerConfigStore
 from topics.client_metrics import SubscriptionEntry, subscription_entries
 from topics.cluster import BrokerConfig, ClusterView
 from topics.config_resources import ConfigResourceType
+from topics.config_rights import config_refusal
 from topics.configs import ConfigEntry, displayed_value
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GroupConfigEntry
@@ -63,22 +67,37 @@ class DescribeConfigsHandler:
         group_configs: GroupConfigStore,
         broker_configs: BrokerConfigStore,
         loggers: LoggerLevels,
+        authorizer: Authorizer,
     ) -> None:
         self._registry = registry
         self._cluster = cluster
         self._group_configs = group_configs
         self._broker_configs = broker_configs
         self._loggers = loggers
+        self._authorizer = authorizer
 
-    def answer(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    def answer(self, request: DescribeConfigsRequest, token: ReplyToken) -> DescribeConfigsResponse:
         if any(r.resource_type not in _RESOURCE_TYPES for r in request.resources):
             return DescribeConfigsResponse(
                 results=[_refused(resource, MALFORMED_BY_CLIENT) for resource in request.resources]
             )
         described = _Described(AnswerBudget(), {})
-        return DescribeConfigsResponse(
-            results=[self._result(resource, request, described) for resource in request.resources]
-        )
+        allowed: list[DescribeConfigsResource] = []
+        refused: list[DescribeConfigsResult] = []
+        for resource in request.resources:
+            error = config_refusal(
+                self._authorizer,
+                token,
+                AclOperation.DESCRIBE_CONFIGS,
+                resource.resource_type,
+                resource.resource_name,
+            )
+            if error is None:
+                allowed.append(resource)
+            else:
+                refused.append(_refused(resource, error))
+        results = [self._result(resource, request, described) for resource in allowed]
+        return DescribeConfigsResponse(results=results + refused)
 
     def _result(
         self,

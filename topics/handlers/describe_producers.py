@@ -8,8 +8,10 @@ Kafka's counterparts: `KafkaApis.handleDescribeProducersRequest`,
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
+from protocol.acl_codes import AclOperation
 from protocol.messages.describe_producers import (
     DescribedProducer,
     DescribedProducersPartition,
@@ -18,12 +20,15 @@ from protocol.messages.describe_producers import (
     DescribeProducersResponse,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from seams.topic_names import name_fault
 from storage.api import TopicPartition
-from topics.api_error import NO_SUCH_TOPIC
+from topics.api_error import NO_SUCH_TOPIC, TOPIC_REFUSED
 from topics.partition import Partition
 from topics.producers import ProducerStates
 from topics.registry import TopicRegistry
+from topics.topic_rights import forbidden_topics
 
 _NO_OFFSET: Final = -1
 
@@ -31,27 +36,40 @@ ProducersOf = Callable[[TopicPartition], Sequence[DescribedProducer] | None]
 """The producers of a partition whose log the data plane does not write; None: it is not loaded."""
 
 
+def forbidden_producers(
+    request: DescribeProducersRequest, token: ReplyToken, authorizer: Authorizer
+) -> frozenset[TopicName]:
+    names = [topic.name for topic in request.topics if name_fault(topic.name) is None]
+    return forbidden_topics(authorizer, token, AclOperation.READ, names)
+
+
 def described_partitions(
-    request: DescribeProducersRequest, registry: TopicRegistry
+    request: DescribeProducersRequest, registry: TopicRegistry, forbidden: AbstractSet[TopicName]
 ) -> Sequence[Partition]:
     """Those that must be restored before the answer."""
     found = [
         registry.partition(topic.name, index)
         for topic in request.topics
+        if topic.name not in forbidden
         for index in topic.partition_indexes
     ]
     return [partition for partition in dict.fromkeys(found) if partition is not None]
 
 
 def answer_describe_producers(
-    request: DescribeProducersRequest, registry: TopicRegistry, attached: ProducersOf
+    request: DescribeProducersRequest,
+    registry: TopicRegistry,
+    attached: ProducersOf,
+    forbidden: AbstractSet[TopicName],
 ) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
             DescribedProducersTopic(
                 topic.name,
                 [
-                    _describe(registry, topic.name, index, attached)
+                    DescribedProducersPartition(index, *TOPIC_REFUSED)
+                    if topic.name in forbidden
+                    else _describe(registry, topic.name, index, attached)
                     for index in topic.partition_indexes
                 ],
             )

@@ -5,6 +5,9 @@ the topic and the partition that the next page begins with.
 Kafka's counterpart: `DescribeTopicPartitionsRequestHandler`, `KRaftMetadataCache`.
 """
 
+from functools import partial
+
+from protocol.acl_codes import AclOperation
 from protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -13,15 +16,20 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from seams.topic_names import is_internal, name_fault
-from topics.authorized_operations import TOPIC_OPERATIONS
+from topics.authorized_operations import topic_operations
 from topics.partition import NO_LEADER
 from topics.registry import Topic, TopicRegistry
+from topics.topic_rights import forbidden_topics
 
 
 def answer_describe_topic_partitions(
     request: DescribeTopicPartitionsRequest,
+    token: ReplyToken,
     registry: TopicRegistry,
+    authorizer: Authorizer,
     node_id: int,
     limit: int,
 ) -> DescribeTopicPartitionsResponse:
@@ -31,28 +39,37 @@ def answer_describe_topic_partitions(
     if cursor is not None and (cursor.partition_index < 0 or (named and first not in named)):
         return _refused(request)
     room = max(min(limit, request.response_partition_limit), 1)
+    names = sorted(name for name in named or registry.names() if name >= first)
+    forbidden = forbidden_topics(
+        authorizer, token, AclOperation.DESCRIBE, names, logs_refusals=bool(named)
+    )
+    # Of all topics, those that are forbidden are left out.
+    refused = [_forbidden(name) for name in names if name in forbidden and name in named]
+    operations = partial(topic_operations, authorizer, token)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in sorted(named or registry.names()):
-        if name < first:
+    next_cursor: Cursor | None = None
+    for name in names:
+        if name in forbidden:
             continue
         if room == 0:
-            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
+            next_cursor = Cursor(name, 0)
+            break
         topic = registry.by_name(name)
         if topic is None:
-            topics.append(_unknown(name))
+            topics.append(_unknown(name, operations(name)))
             continue
         start = cursor.partition_index if cursor is not None and name == first else 0
-        page = _described(topic, node_id, start, start + room)
+        page = _described(topic, node_id, start, start + room, operations(name))
         topics.append(page)
         if start + room < len(topic.partitions):
             next_cursor = Cursor(name, start + room)
-            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+            break
         room -= len(page.partitions)
-    return DescribeTopicPartitionsResponse(topics=topics)
+    return DescribeTopicPartitionsResponse(topics=topics + refused, next_cursor=next_cursor)
 
 
 def _described(
-    topic: Topic, node_id: int, start: int, stop: int
+    topic: Topic, node_id: int, start: int, stop: int, operations: int
 ) -> DescribeTopicPartitionsResponseTopic:
     node = (node_id,)
     return DescribeTopicPartitionsResponseTopic(
@@ -70,11 +87,16 @@ def _described(
             )
             for index, partition in enumerate(topic.partitions[start:stop], start)
         ],
-        TOPIC_OPERATIONS,
+        operations,
     )
 
 
-def _unknown(name: TopicName) -> DescribeTopicPartitionsResponseTopic:
+def _forbidden(name: TopicName) -> DescribeTopicPartitionsResponseTopic:
+    """Whether it exists is not disclosed."""
+    return DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+
+
+def _unknown(name: TopicName, operations: int) -> DescribeTopicPartitionsResponseTopic:
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name_fault(name) is not None:
         error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -82,7 +104,7 @@ def _unknown(name: TopicName) -> DescribeTopicPartitionsResponseTopic:
         error_code,
         name,
         is_internal=is_internal(name),
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 

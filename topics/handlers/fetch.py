@@ -12,8 +12,10 @@ Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessag
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
+from protocol.acl_codes import AclOperation
 from protocol.messages import Request
 from protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -25,6 +27,7 @@ from protocol.messages.fetch import (
 )
 from protocol.names import ErrorCode, TopicId, TopicName
 from purgatory.purgatory import Purgatory
+from seams.authorizer import Authorizer
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -41,6 +44,7 @@ from topics.log_read import (
     ReadablePartition,
     failed_partition,
     failed_read,
+    is_follower,
     read_log_partition,
     readable_partition,
     refused_read,
@@ -49,6 +53,7 @@ from topics.partition import NOT_RESTORED, READ_COMMITTED, Partition
 from topics.producer_recovery import ProducerRecovery
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
+from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 _NO_OFFSET: Final = -1
@@ -66,6 +71,7 @@ class FetchHandler:
         cluster: ClusterView,
         settings: TopicSettings,
         recovery: ProducerRecovery,
+        authorizer: Authorizer,
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
         hang_up: Callable[[ReplyToken], None],
@@ -77,6 +83,7 @@ class FetchHandler:
         self._cluster = cluster
         self._fetch_max_bytes = settings.fetch_max_bytes
         self._recovery = recovery
+        self._authorizer = authorizer
         self._reply = reply
         self._hang_up = hang_up
         self._answer_max_bytes = answer_max_bytes or (lambda: settings.fetch_max_bytes)
@@ -121,7 +128,11 @@ class FetchHandler:
     ) -> None:
         """Read, here or in the reader thread. Without a deadline, answer with what there is."""
         request = context.request
-        targets = self._targets(context)
+        forbidden = NONE_FORBIDDEN
+        if self._authorizer.is_enabled:
+            # Asked again after a wait: a right that was taken away meanwhile has an effect.
+            forbidden = self._forbidden(context, token, logs_refusals=now is not None)
+        targets = self._targets(context, forbidden)
         if now is not None and self._must_restore(context, token, targets, deadline_ms, now):
             return
         reads = self._read(request, targets, may_open=False)
@@ -255,13 +266,30 @@ class FetchHandler:
 
     # Reading
 
-    def _targets(self, context: FetchContext) -> list[ReadablePartition | LogReadResult]:
-        """Every partition to be read in its order, unknown ones last."""
+    def _forbidden(
+        self, context: FetchContext, token: ReplyToken, *, logs_refusals: bool
+    ) -> frozenset[TopicName]:
+        """Topics of the request, and of its session, that the client may not read."""
+        names = [each.name for each in context.requested if each.name is not None]
+        if is_follower(context.request):
+            is_broker = self._authorizer.may_act_as_broker(token)
+            return NONE_FORBIDDEN if is_broker else frozenset(names)
+        return forbidden_topics(
+            self._authorizer, token, AclOperation.READ, names, logs_refusals=logs_refusals
+        )
+
+    def _targets(
+        self, context: FetchContext, forbidden: AbstractSet[TopicName]
+    ) -> list[ReadablePartition | LogReadResult]:
+        """Every partition to be read in its order, unknown and forbidden ones last."""
         known: list[ReadablePartition | LogReadResult] = []
         unknown: list[ReadablePartition | LogReadResult] = []
         for requested in context.requested:
             if requested.name is None:
                 unknown.append(refused_read(requested, ErrorCode.UNKNOWN_TOPIC_ID))
+                continue
+            if requested.name in forbidden:
+                unknown.append(refused_read(requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
                 continue
             partition = self._registry.partition(requested.name, requested.asked.partition)
             if partition is None:

@@ -8,6 +8,7 @@ thread. Kafka's counterpart: `ReplicaManager.fetchOffset`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from protocol.messages.list_offsets import (
@@ -54,7 +55,7 @@ def reads_nothing(request: ListOffsetsRequest) -> bool:
 
 
 def committed_partitions(
-    request: ListOffsetsRequest, registry: TopicRegistry
+    request: ListOffsetsRequest, registry: TopicRegistry, forbidden: AbstractSet[TopicName]
 ) -> Sequence[Partition]:
     """Those whose last stable offset is asked for."""
     if request.isolation_level != READ_COMMITTED:
@@ -62,13 +63,17 @@ def committed_partitions(
     found = [
         registry.partition(topic.name, asked.partition_index)
         for topic in request.topics
+        if topic.name not in forbidden
         for asked in topic.partitions
     ]
     return [partition for partition in dict.fromkeys(found) if partition is not None]
 
 
 def answer_list_offsets(
-    request: ListOffsetsRequest, api_version: int, registry: TopicRegistry
+    request: ListOffsetsRequest,
+    api_version: int,
+    registry: TopicRegistry,
+    forbidden: AbstractSet[TopicName],
 ) -> ListOffsetsResponse:
     requested = Counter(
         (topic.name, partition.partition_index)
@@ -80,7 +85,9 @@ def answer_list_offsets(
         answers = topics.setdefault(topic.name, {})
         for partition in topic.partitions:
             index = partition.partition_index
-            if requested[topic.name, index] > 1:
+            if topic.name in forbidden:
+                answers[index] = _refused(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif requested[topic.name, index] > 1:
                 answers[index] = _refused(index, ErrorCode.INVALID_REQUEST)
             else:
                 answers[index] = _answer(request, topic.name, partition, api_version, registry)

@@ -4,6 +4,9 @@ Answered in the reader thread, because the end of an earlier epoch is read from 
 Kafka's counterpart: `ReplicaManager.lastOffsetForLeaderEpoch`.
 """
 
+from collections.abc import Set as AbstractSet
+
+from protocol.acl_codes import AclOperation, ResourceType
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -12,19 +15,41 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from protocol.names import ErrorCode, TopicName
+from seams.authorizer import CLUSTER_NAME, Authorizer
+from seams.reply_token import ReplyToken
 from storage.api import Corrupt
 from topics.leader_epochs import end_of_epoch, epoch_error
 from topics.registry import TopicRegistry
+from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
+
+
+def forbidden_epochs(
+    request: OffsetForLeaderEpochRequest, token: ReplyToken, authorizer: Authorizer
+) -> frozenset[TopicName]:
+    """Brokers, and consumers that may describe a topic, are answered."""
+    if not authorizer.is_enabled or authorizer.allows(
+        token, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME, logs_refusal=False
+    ):
+        return NONE_FORBIDDEN
+    names = [topic.topic for topic in request.topics]
+    return forbidden_topics(authorizer, token, AclOperation.DESCRIBE, names)
 
 
 def answer_offset_for_leader_epoch(
-    request: OffsetForLeaderEpochRequest, registry: TopicRegistry
+    request: OffsetForLeaderEpochRequest,
+    registry: TopicRegistry,
+    forbidden: AbstractSet[TopicName],
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic.topic,
-                [_answer(topic.topic, requested, registry) for requested in topic.partitions],
+                [
+                    EpochEndOffset(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested.partition)
+                    if topic.topic in forbidden
+                    else _answer(topic.topic, requested, registry)
+                    for requested in topic.partitions
+                ],
             )
             for topic in request.topics
         ]

@@ -19,6 +19,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from protocol.acl_codes import AclOperation
 from protocol.messages import Request
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -28,19 +29,21 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.names import ErrorCode, TransactionalId
+from protocol.names import ErrorCode, TopicName, TransactionalId
+from seams.authorizer import Authorizer
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader
 from topics.append import AppendFailed, AppendJob, AppendOutcome, AppendResult, LogAppender
-from topics.batch_check import RejectedBatch, check_request
+from topics.batch_check import RejectedBatch, check_request, is_transactional
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
 from topics.maintenance import TopicMaintenance
 from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
+from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 from topics.transaction_verification import (
     SEVERAL_PRODUCERS,
     TRANSACTION_UNNAMED,
@@ -65,6 +68,14 @@ _BAD_ACKS = RejectedBatch(
 )
 _INTERNAL = RejectedBatch(
     ErrorCode.INVALID_TOPIC_EXCEPTION, "clients do not write to it", has_log_start=False
+)
+_FORBIDDEN = RejectedBatch(
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right to write to it", has_log_start=False
+)
+_TRANSACTION_FORBIDDEN = RejectedBatch(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "no right to write with the transactional id",
+    has_log_start=False,
 )
 
 
@@ -100,6 +111,7 @@ class ProduceHandler:
         maintenance: TopicMaintenance,
         recovery: ProducerRecovery,
         verification: TransactionVerification,
+        authorizer: Authorizer,
         *,
         appender: IoExecutor,
         checker: IoExecutor,
@@ -112,6 +124,7 @@ class ProduceHandler:
         self._appending = LogAppender(snapshots)
         self._recovery = recovery
         self._verification = verification
+        self._authorizer = authorizer
         self._appender = appender
         self._checker = checker
         self._maintenance = maintenance
@@ -124,6 +137,13 @@ class ProduceHandler:
         assert isinstance(request, ProduceRequest)
         pending = PendingProduce(request, token, now)
         by_id = token.api_version >= _FIRST_VERSION_WITH_IDS
+        forbidden = NONE_FORBIDDEN
+        if self._authorizer.is_enabled:
+            refusal = self._transaction_refusal(request, token)
+            if refusal is not None:
+                self._refuse_all(pending, refusal)
+                return
+            forbidden = self._forbidden(request, token, by_id=by_id)
         for data in request.topic_data:
             topic = (
                 self._registry.by_id(data.topic_id) if by_id else self._registry.by_name(data.name)
@@ -132,7 +152,9 @@ class ProduceHandler:
             parts = []
             for partition_data in data.partition_data:
                 topic_partition = TopicPartition(name, partition_data.index)
-                if topic is None:
+                if name in forbidden:
+                    parts.append(PartitionAppend(topic_partition, _FORBIDDEN))
+                elif topic is None:
                     parts.append(
                         PartitionAppend(topic_partition, _UNKNOWN_ID if by_id else _UNKNOWN)
                     )
@@ -145,6 +167,41 @@ class ProduceHandler:
             self._verify(pending)
         else:
             self._append_checked(pending)
+
+    # Rights
+
+    def _transaction_refusal(
+        self, request: ProduceRequest, token: ReplyToken
+    ) -> RejectedBatch | None:
+        """Of the whole request: the right on the transactional id comes before all topics."""
+        if not any(
+            is_transactional(part.records)
+            for data in request.topic_data
+            for part in data.partition_data
+        ):
+            return None
+        name = request.transactional_id
+        if name is None:
+            return TRANSACTION_UNNAMED
+        is_allowed = self._authorizer.may_write_transactional_id(token, TransactionalId(name))
+        return None if is_allowed else _TRANSACTION_FORBIDDEN
+
+    def _forbidden(
+        self, request: ProduceRequest, token: ReplyToken, *, by_id: bool
+    ) -> frozenset[TopicName]:
+        """An unknown id names no topic; an unknown name is forbidden like any other."""
+        names = [data.name for data in request.topic_data]
+        if by_id:
+            found = [self._registry.topic_name(data.topic_id) for data in request.topic_data]
+            names = [name for name in found if name is not None]
+        return forbidden_topics(self._authorizer, token, AclOperation.WRITE, names)
+
+    def _refuse_all(self, pending: PendingProduce, refusal: RejectedBatch) -> None:
+        for data in pending.request.topic_data:
+            topic = self._registry.topic_name(data.topic_id) or data.name
+            keys = [TopicPartition(topic, part.index) for part in data.partition_data]
+            pending.topics.append((data, [PartitionAppend(key, refusal) for key in keys]))
+        self._answer(pending)
 
     def _append_checked(self, pending: PendingProduce) -> None:
         jobs = [part.job for part in pending.jobs if part.job is not None]
