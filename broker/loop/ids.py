@@ -1,12 +1,16 @@
-"""Member ids: the prefix that Kafka gives them, and a random UUID.
+"""Random ids: of members, with the prefix that Kafka gives them, and the nonces of SCRAM.
 
-Kafka's counterpart: `ClassicGroup.generateMemberId`, `Uuid.randomUuid`.
+Kafka's counterpart: `ClassicGroup.generateMemberId`, `Uuid.randomUuid`,
+`ScramFormatter.secureRandomString`.
 """
 
 from base64 import urlsafe_b64encode
+from secrets import randbelow
 from uuid import uuid4
 
 from protocol.names import MemberId
+
+_BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def new_member_id(prefix: str) -> MemberId:
@@ -20,3 +24,11 @@ def new_consumer_member_id() -> MemberId:
         text = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
             return MemberId(text)
+
+
+def new_scram_nonce() -> str:
+    """The server's part of a nonce of SCRAM: 130 random bits to the base 36, as in Kafka.
+
+    As bytes it also makes a salt.
+    """
+    return "".join(_BASE_36[randbelow(36)] for _ in range(26))

@@ -21,11 +21,10 @@ from protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResult,
 )
 from protocol.names import ErrorCode
+from security.sasl.scram_credential import ITERATIONS_MAX, ITERATIONS_MIN
 from topics.api_error import ApiError
 
 _MECHANISMS: Final = frozenset((1, 2))  # SCRAM-SHA-256, SCRAM-SHA-512
-ITERATIONS_MIN: Final = 4_096
-ITERATIONS_MAX: Final = 16_384
 
 _NO_NAME: Final = ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
 _UNKNOWN_MECHANISM: Final = ApiError(

@@ -1,0 +1,116 @@
+"""SCRAM credentials: what a server keeps of a password (RFC 5802), and its text form.
+
+From a credential nobody can log in, and the password can only be guessed, at the price of
+`iterations` hashes for each guess. Kafka's counterparts: `ScramCredential`, `ScramFormatter`,
+`ScramCredentialUtils`. As in Kafka, passwords are not normalised: SASLprep is not applied.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import new as new_hash
+from hashlib import pbkdf2_hmac
+from hmac import digest
+from typing import Final
+
+from msgspec import Struct
+
+SCRAM_SHA_256: Final = "SCRAM-SHA-256"
+SCRAM_SHA_512: Final = "SCRAM-SHA-512"
+
+SCRAM_HASHES: Final[Mapping[str, str]] = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
+"""The mechanisms, and the hash of each."""
+
+SCRAM_MECHANISM_IDS: Final[Mapping[int, str]] = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
+"""The numbers of the mechanisms in requests."""
+
+ITERATIONS_MIN: Final = 4_096
+ITERATIONS_MAX: Final = 16_384
+
+_ITERATIONS_DIGITS: Final = 10  # of an int32
+_FIELDS: Final = ("salt", "stored_key", "server_key", "iterations")
+
+
+class ScramCredential(Struct, frozen=True):
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __repr__(self) -> str:
+        """Without the keys: with a server key one can pose as the server."""
+        return f"ScramCredential({self.iterations} iterations)"
+
+
+def scram_credential(
+    mechanism: str, password: str, salt: bytes, iterations: int
+) -> ScramCredential:
+    """Takes about 10 ms for 16,384 iterations: not for the event loop."""
+    secret = password.encode("utf-8", "surrogatepass")
+    salted = pbkdf2_hmac(SCRAM_HASHES[mechanism], secret, salt, iterations)
+    return credential_of_salted_password(mechanism, salted, salt, iterations)
+
+
+def credential_of_salted_password(
+    mechanism: str, salted_password: bytes, salt: bytes, iterations: int
+) -> ScramCredential:
+    """Of what AlterUserScramCredentials carries: the client has done the hashing."""
+    hash_name = SCRAM_HASHES[mechanism]
+    client_key = digest(salted_password, b"Client Key", hash_name)
+    return ScramCredential(
+        salt=salt,
+        stored_key=new_hash(hash_name, client_key).digest(),
+        server_key=digest(salted_password, b"Server Key", hash_name),
+        iterations=iterations,
+    )
+
+
+def made_up_credential(mechanism: str, user: str, secret: bytes) -> ScramCredential:
+    """For a user who does not exist: always the same salt, and keys that no password has.
+
+    The salt looks as those that Kafka's tools make: 26 digits to the base 36.
+    """
+    hash_name = SCRAM_HASHES[mechanism]
+    name = f"{mechanism},{user}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(digest(secret, name, "sha512"))
+    salt = bytes(_BASE_36[number // 36**place % 36] for place in range(26))
+    size = new_hash(hash_name).digest_size
+    return ScramCredential(salt, bytes(size), bytes(size), ITERATIONS_MIN)
+
+
+_BASE_36: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+# The text form: salt=…,stored_key=…,server_key=…,iterations=…
+
+
+def format_credential(credential: ScramCredential) -> str:
+    values = (
+        b64encode(credential.salt).decode(),
+        b64encode(credential.stored_key).decode(),
+        b64encode(credential.server_key).decode(),
+        str(credential.iterations),
+    )
+    return ",".join(f"{name}={value}" for name, value in zip(_FIELDS, values, strict=True))
+
+
+def parse_credential(mechanism: str, text: str) -> ScramCredential:
+    """Raises ValueError, whose message has nothing of the text."""
+    pairs = dict(part.partition("=")[::2] for part in text.split(","))
+    if set(pairs) != set(_FIELDS) or text.count(",") != len(_FIELDS) - 1:
+        raise ValueError("a SCRAM credential has a salt, two keys and a number of iterations")
+    salt, stored_key, server_key = (_bytes_of(pairs[name]) for name in _FIELDS[:3])
+    size = new_hash(SCRAM_HASHES[mechanism]).digest_size
+    if len(stored_key) != size or len(server_key) != size:
+        raise ValueError(f"the keys of a {mechanism} credential have {size} bytes")
+    digits = pairs["iterations"]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _ITERATIONS_DIGITS
+    if not is_number or int(digits) < 1:
+        raise ValueError("the iterations of a SCRAM credential are no number above 0")
+    return ScramCredential(salt, stored_key, server_key, int(digits))
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:  # binascii.Error included
+        raise ValueError("a part of a SCRAM credential is no base64") from None
