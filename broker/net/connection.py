@@ -24,6 +24,7 @@ from broker.net.quotas import COUNTED_TURN_S, REQUESTS_A_TURN_MAX, TURN_S_MAX, Q
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.net.route import Route
 from broker.net.sockets import Bound
+from broker.net.throttling import Throttling
 from broker.observe.events import PeerFault
 from broker.observe.stats import LONG_TURN_S
 from protocol.codec import Malformed, RequestDecoder, UnknownApiKey, UnsupportedVersion
@@ -59,6 +60,7 @@ class ConnectionHost(Protocol):
     request_max_bytes: int
     routes: dict[int, Route]
     stopwatch: Callable[[], float]
+    throttling: Throttling
     on_turn: Callable[[], None]
     unserved_api_versions: Route
 
@@ -95,6 +97,7 @@ class Connection(asyncio.Protocol):
         "_has_slot",
         "_held",
         "_is_flush_due",
+        "_is_muted",
         "_kept_bytes",
         "_left",
         "_pending",
@@ -103,6 +106,7 @@ class Connection(asyncio.Protocol):
         "_request_bytes",
         "_seen_unsent_bytes",
         "_server",
+        "_throttling",
         "_transport",
         "_unread",
         "_unsent",
@@ -121,6 +125,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._request_bytes = server.quotas.request_bytes
         self._unsent = server.quotas.unsent
+        self._throttling = server.throttling
         self.listener = listener
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader(server.produce_max_bytes, server.request_max_bytes)
@@ -134,6 +139,7 @@ class Connection(asyncio.Protocol):
         self._blocked = False
         self._corked = False
         self._is_flush_due = False
+        self._is_muted = False  # by a quota
         self._reading_paused = False
         self._writing_paused = False  # too many answers are unsent
         self._has_backlog = False  # some are: the transport holds what the kernel did not take
@@ -179,7 +185,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The peer asks nothing more. True: the transport stays open for the answers."""
         self._at_end = True
-        if not self._blocked:
+        if not self._blocked or (self._is_muted and not self._has_unhandled):
             self.finish()
         return True
 
@@ -299,6 +305,15 @@ class Connection(asyncio.Protocol):
         self._has_slot = True
         self.flush_soon()
 
+    def mute(self) -> None:
+        """Handle nothing before `unmute`; a disconnect is still noticed."""
+        self._is_muted = self._blocked = True
+
+    def unmute(self) -> None:
+        self._is_muted = False
+        if self._blocked:
+            self.flush_soon()
+
     def pause_reading(self) -> None:
         if self._transport is not None and not self._reading_paused and not self._is_read_closed:
             self._reading_paused = True
@@ -331,6 +346,10 @@ class Connection(asyncio.Protocol):
     def _is_read_closed(self) -> bool:
         """The read side is over: a FIN has come, or we close."""
         return self.closing or self._at_end
+
+    @property
+    def _has_unhandled(self) -> bool:
+        return bool(self._frames or self._unread or self._bad_end)
 
     @property
     def unsent_bytes(self) -> int:
@@ -378,6 +397,8 @@ class Connection(asyncio.Protocol):
                 self._fault(PeerFault.BAD_SIZE, self._bad_end)
             elif self._at_end:
                 self.finish()
+        elif self._is_muted and self._at_end and not self._has_unhandled:
+            self.finish()
         self._corked = False
         self._write()
         if self._blocked and self._may_resume():
@@ -401,6 +422,7 @@ class Connection(asyncio.Protocol):
 
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
+        began_s = server.stopwatch() if self._throttling.is_active else 0.0
         try:
             header, request = server.decoder.decode(buf, start, end)
         except Malformed as bad:
@@ -423,10 +445,14 @@ class Connection(asyncio.Protocol):
         route.stats.by_version[api_version] += 1
         server.latest_route = route
         self._pending.append(token)
+        if self._throttling.is_active:
+            self._throttling.begin(token, began_s)
         try:
             route.handle(request, token, now)
         except Exception as error:  # noqa: BLE001 - no request may end the process
             server.failed(token, error)
+        if token.cost is not None:
+            self._throttling.handled(token)
         if token.answer is None:
             if route.holds:
                 self._held = token
@@ -449,6 +475,7 @@ class Connection(asyncio.Protocol):
             self._held is not None
             or self._writing_paused
             or not self._has_slot
+            or self._is_muted
             or self.closing
             or len(self._pending) >= UNANSWERED_MAX
             or (self._kept_bytes and not self._unsent.allows(self._kept_bytes))

@@ -30,7 +30,39 @@ class Requester(Protocol):
     peer: str
     principal: Principal
 
+    def mute(self) -> None: ...
+
+    def unmute(self) -> None: ...
+
+    def wait_for_slot(self) -> None: ...
+
+    def hang_up(self) -> None: ...
+
     def answered(self, token: "PendingRequest", answer: bytes) -> None: ...
+
+
+class RequestCost:
+    """What a request has cost so far, while there are quotas. See throttling.py.
+
+    `began_s`: since when its cost is not counted yet. `seconds`: of its handler, not checked yet.
+    """
+
+    __slots__ = (
+        "began_s",
+        "is_in_handler",
+        "is_time_checked",
+        "seconds",
+        "throttle_ms",
+        "throttled_by",
+    )
+
+    def __init__(self, began_s: float) -> None:
+        self.began_s = began_s
+        self.is_in_handler = True
+        self.is_time_checked = False
+        self.seconds = 0.0
+        self.throttle_ms = 0
+        self.throttled_by = ""
 
 
 class PendingRequest(ReplyToken):
@@ -40,6 +72,7 @@ class PendingRequest(ReplyToken):
         "answer",
         "connection",
         "correlation_id",
+        "cost",
         "is_counted",
         "route",
         "size_bytes",
@@ -68,3 +101,4 @@ class PendingRequest(ReplyToken):
         self.started_s = started_s
         self.is_counted = False  # in RequestBytes.queued_bytes
         self.answer: bytes | None = None
+        self.cost: RequestCost | None = None

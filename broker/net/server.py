@@ -25,6 +25,7 @@ from broker.net.quotas import PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import Route
 from broker.net.sockets import Bound
+from broker.net.throttling import Throttling
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
@@ -33,6 +34,7 @@ from protocol.codec import RequestDecoder, encode_response
 from protocol.messages import Response
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from security.quotas.settings import ClientQuotaSettings
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
@@ -48,9 +50,11 @@ class Server:
         limits: ServerLimits,
         observe: Callable[[ShellEvent], None],
         stopwatch: Callable[[], float] = perf_counter,
+        quotas: ClientQuotaSettings | None = None,
     ) -> None:
         """`stopwatch` is in seconds; a turn ends by it."""
         self.stopwatch = stopwatch
+        self.throttling = Throttling(clock, stopwatch, quotas or ClientQuotaSettings())
         self._loop = loop
         self._limits = limits
         self._observe = observe
@@ -120,6 +124,8 @@ class Server:
             return  # It was given up when the connection was, or its handler had failed.
         stats = token.route.stats
         stats.seconds.add(self.stopwatch() - token.started_s)
+        if token.cost is not None:
+            response = self.throttling.answering(token, response)
         if response is None:
             connection.answered(token, NO_ANSWER)
             return
@@ -134,6 +140,8 @@ class Server:
             self.failed(token, error)
             return
         connection.answered(token, answer)
+        if token.cost is not None:
+            self.throttling.answered(token)
 
     def failed(self, token: PendingRequest, error: Exception) -> None:
         """A handler raised: our bug. The connection is closed, so that the client does not wait."""
@@ -230,6 +238,8 @@ class Server:
         self.connections_made += 1
         self.connections.add(connection)
         connection.active_ms = now_ms
+        if self.throttling.limits_connections and self._is_too_fast(connection):
+            return
         refusal = self._slots.admit(connection, now_ms)
         if refusal is None:
             return
@@ -239,6 +249,20 @@ class Server:
         else:
             self.on_turn()  # a slot may become free by time alone
 
+    def _is_too_fast(self, connection: Connection) -> bool:
+        """Whether its address opens connections faster than its quota: it will be closed."""
+        kept_max = self._limits.socket_listen_backlog_size
+        throttle_ms = self.throttling.refuse_for(connection, kept_max)
+        if throttle_ms is None:
+            return False
+        detail = f"new connections from {connection.host} are over their quota"
+        self.report_fault(PeerFault.TOO_FAST, connection, detail)
+        if throttle_ms:
+            self.on_turn()
+        else:
+            connection.hang_up()
+        return True
+
     def _allowed(self) -> int:
         return self.connections_allowed()
 
@@ -247,7 +271,8 @@ class Server:
         self.connections.discard(connection)
         self.quotas.request_bytes.forget(connection)
         self._postponed.pop(connection, None)
-        self._slots.forget(connection)
+        if not self.throttling.forget(connection):
+            self._slots.forget(connection)
         if self._empty is not None and not self.connections:
             self._empty.set()
         self._slots.give_slots(self.clock.now().mono_ms)
@@ -285,16 +310,22 @@ class Server:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        if self._next_sweep_ms is None or not self._slots.waiting:
-            return self._next_sweep_ms
-        slot_ms = self._slots.next_slot_ms(self.clock.now().mono_ms)
-        return self._next_sweep_ms if slot_ms is None else min(slot_ms, self._next_sweep_ms)
+        nearest_ms = self._next_sweep_ms
+        if nearest_ms is None:
+            return None
+        if self._slots.waiting:
+            slot_ms = self._slots.next_slot_ms(self.clock.now().mono_ms)
+            nearest_ms = nearest_ms if slot_ms is None else min(slot_ms, nearest_ms)
+        throttled = self.throttling.deadlines
+        return min(throttled[0][0], nearest_ms) if throttled else nearest_ms
 
     def tick(self, now: Now) -> None:
         self._slots.give_slots(now.mono_ms)
+        self.throttling.tick(now)
         if self._next_sweep_ms is not None and now.mono_ms < self._next_sweep_ms:
             return
         self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
+        self.throttling.expire(now)
         for connection in tuple(self.connections):
             connection.sweep(now, self._limits.connections_max_idle_ms)
 

@@ -167,6 +167,10 @@ class MutationQuota:
         self.limits = limits
         self.measures.set_limits(limits.limit)
 
+    def measure(self, user: str, client_id: str, now_ms: int) -> Measure[MutationBucket]:
+        shared_by = self.limits.shared_by(user, client_id)
+        return self.measures.use(shared_by, self.limits.limit, now_ms)
+
     def record(
         self, user: str, client_id: str, permits: float, now_ms: int, *, is_strict: bool
     ) -> tuple[bool, int]:
@@ -177,8 +181,7 @@ class MutationQuota:
         """
         if not self.is_enabled:
             return True, 0
-        shared_by = self.limits.shared_by(user, client_id)
-        measure = self.measures.use(shared_by, self.limits.limit, now_ms)
+        measure = self.measure(user, client_id, now_ms)
         if is_strict:
             throttle_ms = measure.stat.throttle_ms(measure.limit, now_ms)
             if throttle_ms > 0 or self._is_overdrawn(measure, now_ms):

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Self
 
 from broker.loop.clock import SystemClock
@@ -78,13 +79,19 @@ class FakeCore:
 
 
 class Shell:
-    def __init__(self, limits: ServerLimits | None = None) -> None:
+    def __init__(
+        self,
+        limits: ServerLimits | None = None,
+        *,
+        clock: SystemClock | None = None,
+        stopwatch: Callable[[], float] = perf_counter,
+    ) -> None:
         self.limits = limits or ServerLimits()
         self.events: list[ShellEvent] = []
         self.core = FakeCore()
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         loop = asyncio.get_running_loop()
-        self.server = Server(loop, self.clock, self.limits, self.events.append)
+        self.server = Server(loop, self.clock, self.limits, self.events.append, stopwatch)
         self.core.reply = self.server.reply
         self.dispatcher = Dispatcher(self.server.reply, self.core)
         self.ticker = Ticker(loop, self.clock, self._on_fault)
@@ -132,6 +139,7 @@ class Client:
         self.reader = reader
         self.writer = writer
         self.correlation_id = 0
+        self.client_id = "a-client"
         self._asked: list[tuple[ApiKey, int]] = []
 
     def ask(self, request: Request, version: int | None = None) -> None:
@@ -144,7 +152,7 @@ class Client:
         self.correlation_id += 1
         self._asked.append((api_key, version))
         return encode_request(
-            RequestHeader(api_key, version, self.correlation_id, "a-client"), request
+            RequestHeader(api_key, version, self.correlation_id, self.client_id), request
         )
 
     def send(self, data: bytes) -> None:
