@@ -37,6 +37,7 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, ProducerId, TopicId, TopicName
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -115,9 +116,15 @@ class Waiting(Struct, eq=False):
 class Plane:
     """The data plane and everything around it."""
 
-    def __init__(self, settings: TopicSettings | None = None, **executors: IoExecutor) -> None:
+    def __init__(
+        self,
+        settings: TopicSettings | None = None,
+        authorizer: Authorizer = ALLOW_ALL,
+        **executors: IoExecutor,
+    ) -> None:
         """`executors` are the data plane's, by its names; inline where none is given."""
         self.config = Config()  # what the broker's dynamic configs stand above
+        self.authorizer = authorizer
         self.executors = executors
         self.settings = settings or TopicSettings()
         self.store = MemoryStore()
@@ -165,6 +172,7 @@ class Plane:
             producer_snapshot=self.producer_snapshot,
             new_topic_id=self._next_id,
             repair=self.repair,
+            authorizer=self.authorizer,
             **self.executors,
         )
 

@@ -9,8 +9,10 @@ from typing import Final
 
 import pytest
 
+from protocol.acl_codes import AclOperation, ResourceType
 from protocol.codec import Malformed, decode_request
 from protocol.names import ApiKey
+from seams.authorizer import Authorizer
 from seams.reply_token import ReplyToken
 from tests.coordinator.frames import CONSUMER_GROUP_REQUESTS, COORDINATOR_REQUESTS, Frames
 from tests.topics.plane import Plane
@@ -18,17 +20,45 @@ from tests.topics.plane import Plane
 SEEDS: Final = int(os.environ.get("FUZZ_SEEDS", "30"))
 STEPS: Final = 60
 WAIT_MS: Final = 60_000
+RIGHTS_SHARE: Final = 0.5
 
 DATA_PLANE_REQUESTS: Final = tuple(sorted(Plane().data.handlers))
 FRAME_BYTES_MAX: Final = 1_000_000
 
 
+class RightsByChance(Authorizer):
+    """Allows about half of what is asked, another half each time."""
+
+    is_enabled = True
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def allows(
+        self,
+        _token: ReplyToken,
+        _operation: AclOperation,
+        _resource_type: ResourceType,
+        _name: str,
+        /,
+        *,
+        logs_refusal: bool = True,
+    ) -> bool:
+        return self._random.random() < RIGHTS_SHARE
+
+
+@pytest.mark.parametrize("has_rights", [True, False], ids=["allowed", "by chance"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_is_asked_is_answered_in_words_that_can_be_written(seed: int) -> None:
+def test_whatever_is_asked_is_answered_in_words_that_can_be_written(
+    seed: int, *, has_rights: bool
+) -> None:
     """`Plane` writes each answer in the version that was asked."""
     random = Random(seed)
     plane = Plane()
     plane.given("t", 2)
+    if not has_rights:
+        plane.authorizer = RightsByChance(random)
+        plane.restart()
     frames = Frames(random, DATA_PLANE_REQUESTS)
     frames.extreme = random.choice((0.1, 0.3, 0.5))
     frames.topic_ids.append(plane.topic_id("t").bytes)

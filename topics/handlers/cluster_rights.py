@@ -81,12 +81,13 @@ from seams.reply_token import ReplyToken
 from topics.api_error import CLUSTER_REFUSED
 
 _REFUSED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_FIRST_ELECTION_WITH_CODE: Final = 1
 _GENERIC: Final = CLUSTER_REFUSED.message
 
 AnyRequest = TypeVar("AnyRequest")
 
-RefusedAnswer = Callable[[Request, str], Response]
-"""The answer to a refused request; the text names the right that it needs."""
+RefusedAnswer = Callable[[Request, str, int], Response]
+"""The answer to a refused request, in its version; the text names the right that it needs."""
 
 
 class ClusterRight(NamedTuple):
@@ -98,7 +99,7 @@ class ClusterRight(NamedTuple):
 
 
 def _for(kind: type[AnyRequest], refusal: Callable[[AnyRequest, str], Response]) -> RefusedAnswer:
-    def refused(request: Request, text: str) -> Response:
+    def refused(request: Request, text: str, _version: int) -> Response:
         assert isinstance(request, kind)
         return refusal(request, text)
 
@@ -108,9 +109,11 @@ def _for(kind: type[AnyRequest], refusal: Callable[[AnyRequest, str], Response])
 # Of replicas
 
 
-def _elect_leaders(request: ElectLeadersRequest, text: str) -> ElectLeadersResponse:
+def _elect_leaders(request: Request, text: str, version: int) -> ElectLeadersResponse:
+    assert isinstance(request, ElectLeadersRequest)
+    has_code = version >= _FIRST_ELECTION_WITH_CODE
     return ElectLeadersResponse(
-        error_code=_REFUSED,
+        error_code=_REFUSED if has_code else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic.topic,
@@ -241,13 +244,13 @@ def _alter_scram(
 
 _DESCRIBED: Final[Mapping[ApiKey, ClusterRight]] = {
     ApiKey.DESCRIBE_ACLS: ClusterRight(
-        AclOperation.DESCRIBE, lambda _, text: DescribeAclsResponse(0, _REFUSED, text)
+        AclOperation.DESCRIBE, lambda _, text, __: DescribeAclsResponse(0, _REFUSED, text)
     ),
     ApiKey.DESCRIBE_QUORUM: ClusterRight(
-        AclOperation.DESCRIBE, lambda _, __: DescribeQuorumResponse(_REFUSED, _GENERIC)
+        AclOperation.DESCRIBE, lambda *_: DescribeQuorumResponse(_REFUSED, _GENERIC)
     ),
     ApiKey.DESCRIBE_LOG_DIRS: ClusterRight(
-        AclOperation.DESCRIBE, lambda _, __: DescribeLogDirsResponse(error_code=_REFUSED)
+        AclOperation.DESCRIBE, lambda *_: DescribeLogDirsResponse(error_code=_REFUSED)
     ),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ClusterRight(
         AclOperation.DESCRIBE, _for(ListPartitionReassignmentsRequest, _list_reassignments)
@@ -257,11 +260,11 @@ _DESCRIBED: Final[Mapping[ApiKey, ClusterRight]] = {
     ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ClusterRight(
         AclOperation.DESCRIBE_CONFIGS,
-        lambda _, __: DescribeClientQuotasResponse(0, _REFUSED, None, None),
+        lambda *_: DescribeClientQuotasResponse(0, _REFUSED, None, None),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: ClusterRight(
         AclOperation.DESCRIBE_CONFIGS,
-        lambda _, __: ListConfigResourcesResponse(error_code=_REFUSED),
+        lambda *_: ListConfigResourcesResponse(error_code=_REFUSED),
     ),
 }
 
@@ -274,9 +277,7 @@ _ALTERED: Final[Mapping[ApiKey, ClusterRight]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: ClusterRight(
         AclOperation.ALTER_CONFIGS, _for(AlterClientQuotasRequest, _alter_quotas)
     ),
-    ApiKey.ELECT_LEADERS: ClusterRight(
-        AclOperation.ALTER, _for(ElectLeadersRequest, _elect_leaders)
-    ),
+    ApiKey.ELECT_LEADERS: ClusterRight(AclOperation.ALTER, _elect_leaders),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ClusterRight(
         AclOperation.ALTER, _for(AlterPartitionReassignmentsRequest, _alter_reassignments)
     ),
@@ -289,16 +290,16 @@ _ALTERED: Final[Mapping[ApiKey, ClusterRight]] = {
         instead=AclOperation.ALTER,
     ),
     ApiKey.UPDATE_FEATURES: ClusterRight(
-        AclOperation.ALTER, lambda _, text: UpdateFeaturesResponse(0, _REFUSED, text)
+        AclOperation.ALTER, lambda _, text, __: UpdateFeaturesResponse(0, _REFUSED, text)
     ),
     ApiKey.UNREGISTER_BROKER: ClusterRight(
-        AclOperation.ALTER, lambda _, text: UnregisterBrokerResponse(0, _REFUSED, text)
+        AclOperation.ALTER, lambda _, text, __: UnregisterBrokerResponse(0, _REFUSED, text)
     ),
     ApiKey.ADD_RAFT_VOTER: ClusterRight(
-        AclOperation.ALTER, lambda _, __: AddRaftVoterResponse(0, _REFUSED, _GENERIC)
+        AclOperation.ALTER, lambda *_: AddRaftVoterResponse(0, _REFUSED, _GENERIC)
     ),
     ApiKey.REMOVE_RAFT_VOTER: ClusterRight(
-        AclOperation.ALTER, lambda _, __: RemoveRaftVoterResponse(0, _REFUSED, _GENERIC)
+        AclOperation.ALTER, lambda *_: RemoveRaftVoterResponse(0, _REFUSED, _GENERIC)
     ),
 }
 
@@ -331,7 +332,7 @@ def _checked(
         if _is_allowed(right, authorizer, token):
             handler(request, token, now)
         else:
-            reply(token, right.refusal(request, text))
+            reply(token, right.refusal(request, text, token.api_version))
 
     return handle
 
