@@ -115,6 +115,7 @@ golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its
 	$(BIN)/python -m tests.coordinator.consumer.golden.make $(LIBS)
 	$(BIN)/python -m tests.coordinator.consumer.golden.make_replay_orders
 	$(BIN)/python -m tests.coordinator.consumer.assignors.golden.make $(LIBS)
+	$(BIN)/python -m tests.security.acls.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_folders --driver $(DRIVER)

@@ -24,8 +24,9 @@ CORE_IMPORTS = {
     " uuid",
     "purgatory": "collections itertools sortedcontainers",
     "seams": "array collections contextlib datetime functools msgspec operator re2",
-    "security": "base64 binascii collections contextlib enum functools hashlib hmac itertools"
-    " ipaddress json math msgspec operator re sortedcontainers stringprep struct unicodedata",
+    "security": "base64 binascii bisect collections contextlib enum functools hashlib hmac"
+    " itertools ipaddress json math msgspec operator re sortedcontainers stringprep struct"
+    " unicodedata",
     "topics": "collections contextlib dataclasses enum functools heapq json msgspec re struct uuid"
     " zlib",
     "transactions": "collections contextlib enum functools heapq itertools msgspec operator struct",
