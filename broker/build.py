@@ -33,7 +33,7 @@ from broker.loop.assignment_thread import AssignmentThread, stopwatch_ms
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
-from broker.loop.ids import new_consumer_member_id, new_member_id
+from broker.loop.ids import new_consumer_member_id, new_member_id, new_secret
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
@@ -84,6 +84,7 @@ from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.group_config_store import GroupConfigStore
 from topics.registry import TopicRegistry
+from topics.scram_store import ScramStore
 from transactions.coordinator import TransactionCoordinator
 
 
@@ -280,6 +281,7 @@ def _data_plane(
         base.observer,
         repair=repair or is_repairing,
     )
+    scram = ScramStore(storage.scram_file, base.observer, new_secret, repair=repair or is_repairing)
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,
@@ -287,6 +289,7 @@ def _data_plane(
         cluster=cluster,
         group_configs=group_configs,
         broker_configs=broker_configs,
+        scram=scram,
         loggers=base.observer.levels,
         reply=server.reply,
         observe=base.observer,
@@ -299,7 +302,7 @@ def _data_plane(
         admin=io.admin,
         repair=repair or is_repairing,
     )
-    parts = (storage, data_plane.registry, group_configs, broker_configs)
+    parts = (storage, data_plane.registry, group_configs, broker_configs, scram)
     was_repaired = any(part.was_repaired for part in parts)
     if is_repairing and not was_repaired:
         base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))

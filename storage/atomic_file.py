@@ -9,9 +9,11 @@ from storage.repair.repair import keep_copy
 
 
 class StoredFile:
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: Disk, path: str, *, is_private: bool = False) -> None:
+        """A private one, and its copies, can be read by the owner of the process alone."""
         self._disk = disk
         self._path = path
+        self._is_private = is_private
 
     @property
     def name(self) -> str:
@@ -23,7 +25,7 @@ class StoredFile:
 
     def save(self, content: bytes) -> None:
         """Replace the content, durably. Raises OSError."""
-        replace_file(self._disk, self._path, content)
+        replace_file(self._disk, self._path, content, is_private=self._is_private)
 
     def append(self, content: bytes, position: int) -> None:
         """Write behind the first `position` bytes, durably; a crash may leave a part of it."""
@@ -41,6 +43,6 @@ class StoredFile:
 
     def keep_copy(self) -> str:
         """Copy the content aside, durably; the copy's name. Raises OSError."""
-        kept = keep_copy(self._disk, self._path)
+        kept = keep_copy(self._disk, self._path, is_private=self._is_private)
         self._disk.sync_dir(parent(self._path))
         return kept

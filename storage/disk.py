@@ -60,6 +60,9 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def make_private(self, path: str) -> None:
+        """Let only the owner read and write the file."""
+
     def copy_mtime(self, path: str, copy: str) -> None:
         """Give a copy the modification time of the original."""
 
@@ -167,6 +170,10 @@ class RealDisk:
         self._guard.check("remove", path)
         os.unlink(path)  # noqa: PTH108
 
+    def make_private(self, path: str) -> None:
+        self._guard.check("change the mode of", path)
+        os.chmod(path, 0o600)  # noqa: PTH101
+
     def copy_mtime(self, path: str, copy: str) -> None:
         self._guard.check("set the time of", copy)
         found = os.stat(path)  # noqa: PTH116
@@ -270,12 +277,14 @@ def overwrite(disk: Disk, path: str, content: bytes) -> None:
         file.close()
 
 
-def replace_file(disk: Disk, path: str, content: bytes) -> None:
+def replace_file(disk: Disk, path: str, content: bytes, *, is_private: bool = False) -> None:
     """Write a small file so that a crash leaves the old content or the new, and never a mixture."""
     temporary = path + TEMPORARY
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
+        if is_private:  # before it has any content
+            disk.make_private(temporary)
         file.pwrite(content, 0)
         file.sync()
     finally:

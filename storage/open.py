@@ -33,6 +33,7 @@ from storage.repair.repair_plan import Lost, Repaired, RepairPlan
 TOPICS_FILE: Final = "rollcall-topics.json"
 GROUP_CONFIGS_FILE: Final = "rollcall-group-configs.json"
 BROKER_CONFIGS_FILE: Final = "rollcall-broker-configs.json"
+SCRAM_FILE: Final = "rollcall-scram-credentials.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 # What opening found: values for the log.
@@ -178,6 +179,10 @@ class Storage(Struct, frozen=True):
         return StoredFile(self.disk, f"{self.path}/{BROKER_CONFIGS_FILE}")
 
     @property
+    def scram_file(self) -> StoredFile:
+        return scram_file(self.disk, self.path)
+
+    @property
     def producers_file(self) -> StoredFile:
         return StoredFile(self.disk, f"{self.path}/{PRODUCERS_FILE}")
 
@@ -193,6 +198,11 @@ class JournalCallbacks(Struct, frozen=True):
 def topics_file(disk: Disk, path: str) -> StoredFile:
     """The topic catalog's. It says which partitions must be there, so it is read first."""
     return StoredFile(disk, f"{path}/{TOPICS_FILE}")
+
+
+def scram_file(disk: Disk, path: str) -> StoredFile:
+    """Of the SCRAM credentials: for the owner of the process alone."""
+    return StoredFile(disk, f"{path}/{SCRAM_FILE}", is_private=True)
 
 
 def open_storage(

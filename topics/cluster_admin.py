@@ -1,8 +1,8 @@
 """Cluster administration: the requests about nodes, replicas, features and security.
 
-They read the table of topics and what this node knows of itself, and change nothing: a cluster of
-one node has one replica of each partition, one controller and no authorizer. Each is answered at
-once, except for DescribeLogDirs. `DataPlane` adds `handlers` to its own.
+They read the table of topics and what this node knows of itself: a cluster of one node has one
+replica of each partition, and one controller. Each is answered at once, except for DescribeLogDirs
+and what changes a file. `DataPlane` adds `handlers` to its own.
 Kafka's counterpart: `ControllerApis`, as far as a client can use it through a broker.
 """
 
@@ -34,6 +34,7 @@ from seams.authorizer import Authorizer
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from topics.admin_queue import Steps
 from topics.cluster import ClusterView
 from topics.handlers.acls import answer_create_acls, answer_delete_acls, answer_describe_acls
 from topics.handlers.alter_replica_log_dirs import answer_alter_replica_log_dirs
@@ -58,10 +59,7 @@ from topics.handlers.partition_reassignments import (
 from topics.handlers.sasl import answer_sasl_authenticate, answer_sasl_handshake
 from topics.handlers.unregister_broker import answer_unregister_broker
 from topics.handlers.update_features import answer_update_features
-from topics.handlers.user_scram_credentials import (
-    answer_alter_user_scram_credentials,
-    answer_describe_user_scram_credentials,
-)
+from topics.handlers.user_scram_credentials import UserScramCredentials
 from topics.registry import TopicRegistry
 
 AnyRequest = TypeVar("AnyRequest")
@@ -73,16 +71,21 @@ class ClusterAdmin:
         registry: TopicRegistry,
         cluster: ClusterView,
         authorizer: Authorizer,
+        scram: UserScramCredentials,
         *,
         reply: Callable[[ReplyToken, Response | None], None],
         answer_in_reader: Callable[[ReplyToken, Callable[[], Response]], None],
+        answer_in_queue: Callable[[ReplyToken, Callable[[], Steps[Response]]], None],
     ) -> None:
-        """`answer_in_reader` makes the answer in the reader thread, and gives it."""
+        """`answer_in_reader` makes the answer in the reader thread, and gives it;
+        `answer_in_queue` runs a change in the admin queue, and gives its answer."""
         self._registry = registry
         self._cluster = cluster
         self._authorizer = authorizer
+        self._scram = scram
         self._reply = reply
         self._answer_in_reader = answer_in_reader
+        self._answer_in_queue = answer_in_queue
         self.handlers: Mapping[ApiKey, Handler] = {
             **self._of_replicas(),
             **self._of_the_cluster(),
@@ -152,11 +155,9 @@ class ClusterAdmin:
                 AlterClientQuotasRequest, answer_alter_client_quotas
             ),
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self._at_once(
-                DescribeUserScramCredentialsRequest, answer_describe_user_scram_credentials
+                DescribeUserScramCredentialsRequest, self._scram.describe
             ),
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self._at_once(
-                AlterUserScramCredentialsRequest, answer_alter_user_scram_credentials
-            ),
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self._alter_scram_credentials,
         }
 
     def _at_once(self, kind: type[AnyRequest], answer: Callable[[AnyRequest], Response]) -> Handler:
@@ -186,6 +187,10 @@ class ClusterAdmin:
     def _create_delegation_token(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreateDelegationTokenRequest)
         self._reply(token, answer_create_delegation_token(request, token, self._authorizer))
+
+    def _alter_scram_credentials(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, AlterUserScramCredentialsRequest)
+        self._answer_in_queue(token, lambda: self._scram.alter(request))
 
     def _describe_quorum(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeQuorumRequest)

@@ -62,12 +62,14 @@ from topics.handlers.offset_for_leader_epoch import (
     forbidden_epochs,
 )
 from topics.handlers.produce import ProduceHandler
+from topics.handlers.user_scram_credentials import UserScramCredentials
 from topics.maintenance import TopicMaintenance
 from topics.markers import TransactionMarkers
 from topics.producer_ids import ProducerIdQueue, ProducerIds
 from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
+from topics.scram_store import ScramStore
 from topics.settings import FLUSH_COMMIT, TopicSettings
 from topics.topic_ids import random_topic_id
 from topics.topic_rights import forbidden_topics
@@ -98,6 +100,7 @@ class DataPlane:
         cluster: ClusterView,
         group_configs: GroupConfigStore,
         broker_configs: BrokerConfigStore,
+        scram: ScramStore,
         loggers: LoggerLevels,
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
@@ -113,6 +116,7 @@ class DataPlane:
         repair: bool = False,
     ) -> None:
         self.authorizer = authorizer
+        self.scram = scram
         self.appender = appender
         self._reader = reader
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
@@ -225,10 +229,12 @@ class DataPlane:
             self.registry,
             self._cluster,
             self.authorizer,
+            UserScramCredentials(self.scram),
             reply=self._reply,
             answer_in_reader=lambda token, answer: self._answer_from_logs(
                 token, answer, self._reader
             ),
+            answer_in_queue=self._run_in_queue,
         )
         handlers: Mapping[ApiKey, Handler] = {
             ApiKey.PRODUCE: self._producing.handle,

@@ -195,6 +195,20 @@ class BrokerConfigsLost(Struct, frozen=True):
     kept_as: str
 
 
+class ScramCredentialsChanged(Struct, frozen=True):
+    """A user has a new password for a mechanism, hashed so often; None: it was deleted."""
+
+    user: str
+    mechanism: str
+    iterations: int | None
+
+
+class ScramCredentialsLost(Struct, frozen=True):
+    """The file was damaged: no user has SCRAM credentials any more."""
+
+    kept_as: str
+
+
 class ClientMetricsChanged(Struct, frozen=True):
     """A subscription of client metrics has these configs now; it had others."""
 
@@ -218,6 +232,8 @@ TopicEvent = (
     | BrokerConfigsChanged
     | BrokerConfigIgnored
     | BrokerConfigsLost
+    | ScramCredentialsChanged
+    | ScramCredentialsLost
     | ClientMetricsChanged
     | AutoCreationFailed
     | RecordsAppended

@@ -5,7 +5,7 @@ Kafka's counterpart: `ClassicGroup.generateMemberId`, `Uuid.randomUuid`,
 """
 
 from base64 import urlsafe_b64encode
-from secrets import randbelow
+from secrets import randbelow, token_bytes
 from uuid import uuid4
 
 from protocol.names import MemberId
@@ -32,3 +32,8 @@ def new_scram_nonce() -> str:
     As bytes it also makes a salt.
     """
     return "".join(_BASE_36[randbelow(36)] for _ in range(26))
+
+
+def new_secret() -> bytes:
+    """32 random bytes: the key of a hash."""
+    return token_bytes(32)

@@ -138,6 +138,22 @@ def _(event: topics.BrokerConfigsLost) -> Iterable[LogLine]:
     yield LogLine("warning", message, {"kept_as": event.kept_as})
 
 
+@log_lines_for(NODE_LINES, topics.ScramCredentialsChanged)
+def _(event: topics.ScramCredentialsChanged) -> Iterable[LogLine]:
+    fields: LogFields = {"user": event.user, "mechanism": event.mechanism}
+    if event.iterations is None:
+        yield LogLine("info", "Deleted a SCRAM credential", fields)
+    else:
+        changed = {**fields, "iterations": event.iterations}
+        yield LogLine("info", "Changed a SCRAM credential", changed)
+
+
+@log_lines_for(NODE_LINES, topics.ScramCredentialsLost)
+def _(event: topics.ScramCredentialsLost) -> Iterable[LogLine]:
+    message = "Dropped the damaged SCRAM credentials: the users must be added again"
+    yield LogLine("warning", message, {"kept_as": event.kept_as})
+
+
 @log_lines_for(NODE_LINES, topics.ClientMetricsChanged)
 def _(event: topics.ClientMetricsChanged) -> Iterable[LogLine]:
     fields: LogFields = {"subscription": event.name, "configs": _configs(event.configs)}

@@ -19,10 +19,12 @@ _CUT_NAME = re.compile(r"(\d{20})\.log\.cut-(\d+)(?:\.(\d+))?\.damaged")
 _COPY_BYTES = 1 << 20
 
 
-def keep_bytes(disk: Disk, path: str, content: bytes) -> str:
+def keep_bytes(disk: Disk, path: str, content: bytes, *, is_private: bool = False) -> str:
     """Write a copy beside a file, durably but for its name; which name it got."""
     name = free_name(disk, path)
     file = disk.open(name, create=True)
+    if is_private:
+        disk.make_private(name)
     file.pwrite(content, 0)
     file.sync()
     return name

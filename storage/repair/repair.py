@@ -193,9 +193,9 @@ def repair_topic_id(disk: Disk, folder: str) -> list[Repaired]:
     return []
 
 
-def keep_copy(disk: Disk, path: str) -> str:
+def keep_copy(disk: Disk, path: str, *, is_private: bool = False) -> str:
     """A copy of a whole file beside it; its name."""
-    return keep_bytes(disk, path, read_file(disk, path))
+    return keep_bytes(disk, path, read_file(disk, path), is_private=is_private)
 
 
 def repair_hint(damage: Corrupt) -> str:

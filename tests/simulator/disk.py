@@ -231,6 +231,10 @@ class SimulatedDisk:
         assert new_folder is folder, "the log renames within a directory only"
         folder.change({new_name: folder.entries[name], name: None})
 
+    def make_private(self, path: str) -> None:
+        self._step()
+        self._find(path)
+
     def remove(self, path: str) -> None:
         self._step()
         folder, name = self._place(path)

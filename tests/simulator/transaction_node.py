@@ -45,6 +45,7 @@ from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.events import TopicChange, TopicCreated
 from topics.group_config_store import GroupConfigStore
+from topics.scram_store import ScramStore
 from topics.settings import TopicSettings
 from transactions.coordinator import TransactionCoordinator
 from transactions.settings import TransactionSettings
@@ -195,6 +196,7 @@ class TransactionNode:
             cluster=Cluster(),
             group_configs=group_configs,
             broker_configs=broker_configs,
+            scram=ScramStore(storage.scram_file, lambda _: None, lambda: b"a secret"),
             loggers=Loggers(),
             reply=self._reply,
             observe=lambda _: None,

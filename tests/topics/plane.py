@@ -51,6 +51,7 @@ from topics.cluster import BrokerConfig, LogDirSpace, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
 from topics.group_config_store import GroupConfigStore
+from topics.scram_store import ScramStore
 from topics.settings import TopicSettings
 
 WALL_MS = 1_700_000_000_000
@@ -132,6 +133,7 @@ class Plane:
         self.producer_snapshot = MemoryFile()
         self.group_configs_file = MemoryFile()
         self.broker_configs_file = MemoryFile()
+        self.scram_file = MemoryFile()
         self.loggers = Loggers()
         self.cluster = Cluster()
         self.events: list[TopicEvent] = []
@@ -157,6 +159,9 @@ class Plane:
             self.events.append,
             repair=self.repair,
         )
+        self.scram = ScramStore(
+            self.scram_file, self.events.append, lambda: b"a secret", repair=self.repair
+        )
         return DataPlane(
             self.store,
             self.catalog,
@@ -164,6 +169,7 @@ class Plane:
             cluster=self.cluster,
             group_configs=self.group_configs,
             broker_configs=self.broker_configs,
+            scram=self.scram,
             loggers=self.loggers,
             reply=self._reply,
             observe=self.events.append,

@@ -26,11 +26,6 @@ from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    ScramCredentialUpsertion,
-)
 from protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -253,11 +248,3 @@ def test_a_quota_is_refused_because_it_would_have_no_effect(plane: Plane) -> Non
         assert result.error_code is ErrorCode.UNSUPPORTED_VERSION
         assert result.error_message is not None
         assert "not served" in result.error_message
-
-
-def test_a_credential_is_refused_because_nobody_could_log_in_with_it(plane: Plane) -> None:
-    upsertion = ScramCredentialUpsertion("amy", 1, 8_192, b"salt", b"hash")
-    request = AlterUserScramCredentialsRequest([], [upsertion])
-    (result,) = plane.ask(request, 0, AlterUserScramCredentialsResponse).results
-
-    assert (result.user, result.error_code) == ("amy", ErrorCode.UNSUPPORTED_VERSION)
