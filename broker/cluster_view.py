@@ -91,6 +91,7 @@ class ClusterOfOne:
             tuple(found),
             key.documentation,
             is_read_only=key.name not in DYNAMIC_KEYS,
+            is_sensitive=key.type is ConfigType.PASSWORD,
         )
 
     def _default(self, names: Sequence[str]) -> Iterator[ConfigSynonym]:

@@ -13,9 +13,7 @@ from cli.options import configuration_options, read_options, warn
 from cli.reference import reference
 from config.keys import Config, keys
 from config.types import BrokerKey
-from protocol.config_def import ConfigType, ConfigValue, convert_to_string
-
-HIDDEN = "[hidden]"
+from protocol.config_def import HIDDEN, ConfigType, ConfigValue, convert_to_string
 
 
 @click.command(name="config")

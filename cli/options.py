@@ -14,7 +14,8 @@ from click.shell_completion import CompletionItem
 
 from config.keys import Config, keys
 from config.listeners import with_listener_name
-from config.sources import ConfigError, Setting, command_line_setting, given, load_config
+from config.sources import command_line_setting, given, load_config
+from config.written import ConfigError, Setting
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 

@@ -44,6 +44,27 @@ rollcall.flush = "commit"
 "max.connections.per.ip" = 50
 ```
 
+## Secrets from files and from the environment
+
+A value of any source may have variables of Kafka's config providers. What a variable stands for is
+not shown in errors, and keys of the type password are shown as `[hidden]`:
+
+```properties
+config.providers=file,dir,env
+config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+config.providers.file.param.allowed.paths=/etc/rollcall
+config.providers.dir.class=org.apache.kafka.common.config.provider.DirectoryConfigProvider
+config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
+
+rollcall.admin.token=${{file:/etc/rollcall/secrets.properties:token}}
+rollcall.admin.users=${{dir:/run/secrets:admin_users}}
+ssl.key.password=${{env:KEY_PASSWORD}}
+```
+
+A variable without a value ends the start with one line and exit code 2. Other classes cannot be
+used. In a TOML file `"config.providers"` stands in quotes. Other users of the machine can read the
+command line of a process: give secrets by a variable there.
+
 ## What can be changed while the daemon runs
 
 `kafka-configs --alter --entity-type brokers` changes these keys for this broker (`--entity-name`,

@@ -21,8 +21,13 @@ class BadProperties(ValueError):
 
 def parse_properties(content: bytes) -> dict[str, str]:
     """Names and values, in the order of the file."""
+    return properties_of(content.decode("latin-1"))
+
+
+def properties_of(text: str) -> dict[str, str]:
+    """The same of text: Kafka's config providers read UTF-8."""
     found: dict[str, str] = {}
-    for line_number, line in _logical_lines(content.decode("latin-1")):
+    for line_number, line in _logical_lines(text):
         name, value = _split(line)
         try:
             found[_unescape(name)] = _unescape(value)

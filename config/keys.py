@@ -15,10 +15,10 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
+from config.admin_keys import AdminKeys
 from config.crash_steps import NO_CRASH, Step
 from config.limits import ListenerLimits
 from config.listeners import Listener, parse_host_port, resolve_listeners
-from config.security_keys import SecurityKeys
 from config.types import (
     BrokerKey,
     Definition,
@@ -47,12 +47,15 @@ class Origin(Struct, frozen=True):
 
     source: str = "default"
     place: str = ""
+    provider: str = ""
+    """The config provider that had the value."""
 
     def __str__(self) -> str:
-        return f"{self.source} {self.place}".rstrip()
+        provider = f", provider {self.provider}" if self.provider else ""
+        return f"{self.source} {self.place}".rstrip() + provider
 
 
-class Config(SecurityKeys, frozen=True, metaclass=KeyTable):
+class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
 
     DEFINITIONS: ClassVar[Mapping[str, Definition]]

@@ -139,8 +139,9 @@ def _mechanism(config: Config, listener: Listener, name: str) -> MechanismSecuri
     users: Mapping[str, str] = {}
     if name == "PLAIN":
         jaas = config.security_overrides.get(f"{own}sasl.jaas.config", "")
+        assert isinstance(jaas, str)
         try:
-            users = plain_users(str(jaas))
+            users = plain_users(jaas)
         except BadJaas as bad:
             raise BadListeners("sasl.jaas.config", f"{own}sasl.jaas.config: {bad}") from None
     handler = values.sasl_server_callback_handler_class
@@ -156,4 +157,4 @@ def is_secret(name: str) -> bool:
     key = keys().get(name) or security_key(name)
     if key is not None and key.type is ConfigType.PASSWORD:
         return True
-    return any(word in name for word in ("password", "jaas", "secret", "keystore.key"))
+    return any(word in name for word in ("password", "jaas", "secret", "keystore.key", "token"))

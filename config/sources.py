@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from config.admin_access import BadAdminAccess, check_admin
 from config.java_properties import BadProperties, parse_properties
 from config.kafka_names import (
     is_kafka_name,
@@ -23,13 +23,18 @@ from config.kafka_names import (
 )
 from config.keys import Config, Origin, keys
 from config.limits import ListenerLimits
-from config.listener_security import is_secret, listener_of, listener_security, security_key
+from config.listener_security import listener_of, listener_security, security_key
 from config.listeners import BadListeners
 from config.types import BrokerKey
-from protocol.config_def import ConfigException, ConfigValue, WrittenValue, convert_to_string
+from config.variables import resolve_variables
+from config.written import ConfigError, Setting, sentence, written_text
+from protocol.config_def import (
+    ConfigException,
+    ConfigValue,
+    WrittenValue,
+    convert_to_string,
+)
 from protocol.java_text import LONG_MAX, LONG_MIN, trim
-from protocol.printable import printable
-from seams.operator_error import WrongInput
 
 _FILE_MAX_BYTES = 1_048_576  # of a configuration; a larger file was named by mistake
 _SOURCES = ("default", "file", "environment", "command line")  # weakest first
@@ -51,22 +56,6 @@ _RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, 
 _OWN_VARIABLES = ("ROLLCALL_CONFIG", "ROLLCALL_STRICT_FILES")  # options, not configuration
 
 
-class ConfigError(WrongInput):
-    """A configuration that the daemon will not start with; one line that names the key."""
-
-    def __init__(self, line: str) -> None:
-        # A value may hold any character: those that are not printable are escaped.
-        super().__init__(printable(line))
-
-
-class Setting(Struct, frozen=True):
-    """One value as some source wrote it."""
-
-    name: str
-    written: WrittenValue
-    origin: Origin
-
-
 def load_config(
     *,
     command_line: Iterable[Setting] = (),
@@ -82,14 +71,15 @@ def load_config(
             *command_line,
         ]
     )
+    settings = resolve_variables(settings, environment or {}, warnings)
     values: dict[str, ConfigValue] = {}
     overrides: dict[str, ConfigValue] = {}
     unused: list[str] = []
     for setting in settings.values():
         _check_text(setting)
-        reason = refusal_reason(setting.name, _written_text(setting.written))
+        reason = refusal_reason(setting.name, written_text(setting.written))
         if reason is not None:
-            raise ConfigError(_sentence(setting, reason))
+            raise ConfigError(sentence(setting, reason))
         key = keys().get(setting.name)
         if key is not None:
             values[key.field] = _read_value(key, setting)
@@ -121,7 +111,10 @@ def _with_security(config: Config) -> Config:
             listener_security(config, listener)
         except BadListeners as bad:
             raise _together(config, bad.key, str(bad)) from None
-    warnings = config.warnings
+    try:
+        warnings = config.warnings + tuple(check_admin(config))
+    except BadAdminAccess as bad:
+        raise _together(config, bad.key, str(bad)) from None
     unused = [name for name in config.security_overrides if listener_of(name) not in names]
     if unused:
         warnings += (f"Configuration of a listener that there is not: {', '.join(unused)}",)
@@ -160,7 +153,10 @@ def command_line_setting(pair: str) -> Setting:
     """One --set NAME=VALUE."""
     name, equals, value = pair.partition("=")
     if not equals or not trim(name):
-        raise ConfigError(f"--set {pair}: must be NAME=VALUE")
+        start = re.match(r"[\w.-]*", trim(pair))
+        assert start is not None
+        shown = start[0] if start[0] == pair else f"{start[0]}..."  # the rest may be a secret
+        raise ConfigError(f"--set {shown}: must be NAME=VALUE")
     return given(trim(name), value, "--set")
 
 
@@ -332,10 +328,10 @@ def _strongest(settings: Iterable[Setting]) -> dict[str, Setting]:
             if _rank(setting) < strongest:
                 del chosen[setting.name]
     broker_id = chosen.pop("broker.id", None)
-    if broker_id is not None and _written_text(broker_id.written) != "-1":
+    if broker_id is not None and written_text(broker_id.written) != "-1":
         node_id = chosen.setdefault("node.id", Setting("node.id", *_rest(broker_id)))
-        if _written_text(node_id.written) != _written_text(broker_id.written):
-            raise ConfigError(_sentence(broker_id, "must be the same as node.id"))
+        if written_text(node_id.written) != written_text(broker_id.written):
+            raise ConfigError(sentence(broker_id, "must be the same as node.id"))
     return chosen
 
 
@@ -349,20 +345,20 @@ def _rest(setting: Setting) -> tuple[WrittenValue, Origin]:
 
 def _check_text(setting: Setting) -> None:
     """Any value may be part of a response, a path or a file, so it must be valid text."""
-    text = _written_text(setting.written)
+    text = written_text(setting.written)
     if "\0" in text:
-        raise ConfigError(_sentence(setting, "must not have a zero byte"))
+        raise ConfigError(sentence(setting, "must not have a zero byte"))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(_sentence(setting, "must be valid UTF-8")) from None
+        raise ConfigError(sentence(setting, "must be valid UTF-8")) from None
 
 
 def _read_value(key: BrokerKey, setting: Setting) -> ConfigValue:
     try:
         return key.parse(setting.written)
     except ConfigException as refused:
-        raise ConfigError(_sentence(setting, refused.reason)) from None
+        raise ConfigError(sentence(setting, refused.reason)) from None
 
 
 def _is_known(name: str) -> bool:
@@ -377,7 +373,7 @@ def _require_known(setting: Setting) -> None:
 
     near = get_close_matches(name, [*keys(), *kafka_names("broker")], n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(_sentence(setting, f"no such configuration name{guess}"))
+    raise ConfigError(sentence(setting, f"no such configuration name{guess}"))
 
 
 def _check_together(config: Config) -> None:
@@ -462,19 +458,4 @@ def _written_one(config: Config, *names: str) -> str:
 def _together(config: Config, name: str, reason: str) -> ConfigError:
     key = keys()[name]
     written = convert_to_string(config.value(key))
-    return ConfigError(_sentence(Setting(name, written, config.origin(key)), reason))
-
-
-def _sentence(setting: Setting, reason: str) -> str:
-    """KEY = VALUE (where it was set): why not."""
-    value = " ".join(_written_text(setting.written).split())
-    secret = is_secret(setting.name)
-    shown = "..." if secret else value if len(value) <= 60 else f"{value[:57]}..."
-    place = f" ({setting.origin})" if setting.origin.place else ""
-    return f"{setting.name}{f' = {shown}' if value else ''}{place}: {reason}"
-
-
-def _written_text(written: WrittenValue) -> str:
-    if isinstance(written, bool | int | float | str):
-        return trim(convert_to_string(written))
-    return ",".join(str(word) for word in written)
+    return ConfigError(sentence(Setting(name, written, config.origin(key)), reason))

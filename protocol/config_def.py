@@ -30,6 +30,31 @@ from protocol.java_text import (
     trim,
 )
 
+HIDDEN: Final = "[hidden]"
+
+
+class Password(str):
+    """A secret, as Kafka's `types.Password`: it is not written by accident.
+
+    `str()`, `repr()` and f-strings give `[hidden]`, and so does `convert_to_string`. As an argument
+    and by its methods it is the text itself: `encode()`, `==`, `json.dumps`.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    __str__ = __repr__
+
+    def __format__(self, _spec: str) -> str:
+        return HIDDEN
+
+    @property
+    def value(self) -> str:
+        return str.__str__(self)
+
+
 ConfigValue = bool | int | float | str | tuple[str, ...]
 """A typed value."""
 
@@ -110,12 +135,13 @@ def parse_type(name: str, written: WrittenValue, config_type: ConfigType) -> Con
         case ConfigType.LIST:
             return _list(name, written)
         # A class name is not looked up: there are no classes here.
-        case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD | ConfigType.UNKNOWN:
-            if not isinstance(written, str):
-                reject_value(
-                    name, written, f"Expected value to be a string, but it was {_kind(written)}"
-                )
-            return trim(written)
+        case ConfigType.STRING | ConfigType.CLASS | ConfigType.UNKNOWN:
+            return _string(name, written)
+        case ConfigType.PASSWORD:
+            if not isinstance(written, str):  # in a TOML file
+                expected = f"Expected value to be a string, but it was {_kind(written)}"
+                reject_value(name, HIDDEN, expected)
+            return Password(trim(written))
         case _:
             assert_never(config_type)
 
@@ -148,6 +174,12 @@ def _boolean(name: str, written: WrittenValue) -> bool:
     if word not in ("TRUE", "FALSE"):
         reject_value(name, written, "Expected value to be either true or false")
     return word == "TRUE"
+
+
+def _string(name: str, written: WrittenValue) -> str:
+    if not isinstance(written, str):
+        reject_value(name, written, f"Expected value to be a string, but it was {_kind(written)}")
+    return trim(written)
 
 
 _INTEGER_NAMES: Final = {

@@ -6,7 +6,8 @@ from config.jaas import PLAIN_MODULE, BadJaas, plain_users
 from config.keys import Config
 from config.listener_security import ListenerSecurity, is_secret, listener_security
 from config.listeners import SecurityProtocol
-from config.sources import ConfigError, command_line_setting, load_config
+from config.sources import command_line_setting, load_config
+from config.written import ConfigError
 
 STORE = "ssl.keystore.location=/keys/a.pem"
 USERS = f'{PLAIN_MODULE} required user_alice="a secret" user_bob="b";'

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from config.kafka_names import kafka_names
 from config.keys import Config, keys
-from config.sources import ConfigError, Setting, command_line_setting, load_config
-from protocol.config_def import convert_to_string
+from config.sources import command_line_setting, load_config
+from config.written import ConfigError, Setting
+from protocol.config_def import Password, convert_to_string
 
 NAMES = st.one_of(
     st.sampled_from(sorted(keys())),
@@ -68,6 +69,8 @@ def test_command_line(pairs: list[tuple[str, str]]) -> None:
 
 def _written(config: Config, name: str) -> str | list[str]:
     value = config.value(keys()[name])
+    if isinstance(value, Password):
+        return value.value
     return list(value) if isinstance(value, tuple) else convert_to_string(value)
 
 

@@ -8,12 +8,12 @@ from config.keys import Config
 from config.limits import ListenerLimits
 from config.settings import server_limits
 from config.sources import (
-    ConfigError,
     command_line_setting,
     environment_name,
     given,
     load_config,
 )
+from config.written import ConfigError
 
 
 def file(folder: Path, content: str, name: str = "rollcall.toml") -> Path:
