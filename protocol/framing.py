@@ -38,6 +38,11 @@ class FrameReader:
         self._partial = bytearray()  # What has arrived of an incomplete frame.
         self._missing = 0  # Bytes that must arrive before the next attempt.
 
+    def set_limits(self, max_bytes: int, ordinary_max_bytes: int) -> None:
+        """Of the frames from now on, those included whose size has not been read."""
+        self._max_bytes = max_bytes
+        self._ordinary_max_bytes = min(max_bytes, ordinary_max_bytes)
+
     @property
     def partial_bytes(self) -> int:
         """Bytes held of an incomplete frame."""

@@ -16,9 +16,12 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol, cast
 
 from broker.loop.clock import SystemClock
+from broker.net.authentication import Authentication
+from broker.net.listener_access import OPEN, ListenerAccess
 from broker.net.peer import client_host, peer_address
 from broker.net.quotas import COUNTED_TURN_S, REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
@@ -29,8 +32,10 @@ from broker.observe.events import PeerFault
 from broker.observe.stats import LONG_TURN_S
 from protocol.codec import Malformed, RequestDecoder, UnknownApiKey, UnsupportedVersion
 from protocol.framing import Frame, FrameReader
+from protocol.names import ApiKey
 from seams.now import Now
-from seams.principal import ANONYMOUS
+from seams.principal import ANONYMOUS, Principal
+from security.ssl_principal import NoMatchingRule
 
 UNREAD_BYTES_MAX: Final = 262_144
 """Bytes kept while a request holds the connection; beyond it the socket is not read."""
@@ -76,6 +81,8 @@ class ConnectionHost(Protocol):
 
     def report_fault(self, fault: PeerFault, connection: "Connection", detail: str) -> None: ...
 
+    def after_failure(self, run: Callable[[], None]) -> None: ...
+
     def turn_failed(self, connection: "Connection", error: Exception) -> None: ...
 
     def turn_was_long(self, seconds: float) -> None: ...
@@ -89,6 +96,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_answers",
         "_at_end",
+        "_authentication",
         "_bad_end",
         "_blocked",
         "_corked",
@@ -111,24 +119,35 @@ class Connection(asyncio.Protocol):
         "_unread",
         "_unsent",
         "_writing_paused",
+        "access",
         "active_ms",
         "client_host",
         "closing",
         "host",
+        "is_authenticated",
         "listener",
         "lost",
+        "made_ms",
         "peer",
         "principal",
     )
 
-    def __init__(self, server: ConnectionHost, listener: Bound) -> None:
+    def __init__(
+        self, server: ConnectionHost, listener: Bound, access: ListenerAccess = OPEN
+    ) -> None:
         self._server = server
+        self.access = access
+        self.is_authenticated = access is OPEN
+        self._authentication = None if access.sasl is None else Authentication(self, access.sasl)
         self._request_bytes = server.quotas.request_bytes
         self._unsent = server.quotas.unsent
         self._throttling = server.throttling
         self.listener = listener
         self._transport: asyncio.Transport | None = None
-        self._reader = FrameReader(server.produce_max_bytes, server.request_max_bytes)
+        if access.sasl is None:
+            self._reader = FrameReader(server.produce_max_bytes, server.request_max_bytes)
+        else:
+            self._reader = FrameReader(access.sasl.receive_max_bytes)
         self._pending: deque[PendingRequest] = deque()
         self._held: PendingRequest | None = None  # the one that holds the connection
         self._answers: list[bytes] = []
@@ -148,6 +167,7 @@ class Connection(asyncio.Protocol):
         self._left = 0  # requests of this turn
         self.closing = False  # once the earlier answers are written
         self.lost = False
+        self.made_ms = 0  # core clock
         self.active_ms = 0  # core clock: when the peer last sent something, or waited for an answer
         self._seen_unsent_bytes = 0  # by the last sweep
         self.host = self.peer = self.client_host = ""
@@ -159,6 +179,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self.host, self.peer = peer_address(transport)
         self.client_host = client_host(self.host)
+        self.made_ms = self._server.clock.now().mono_ms
         # So that `pause_writing` is called for every byte that the kernel did not take at once.
         self._transport.set_write_buffer_limits(high=0)
         self._server.admit(self)
@@ -205,6 +226,75 @@ class Connection(asyncio.Protocol):
         self._has_backlog = self._writing_paused = False
         self._unsent.remove_backlog(self)
         self.flush_soon()
+
+    # TLS and SASL.
+
+    @property
+    def api_versions(self) -> Route:
+        """As `Requester`."""
+        return self._server.routes[ApiKey.API_VERSIONS]
+
+    def secured(self, certificate: bytes | None) -> bool:
+        """As `PlainConnection`. Without SASL the certificate says who the client is."""
+        tls = self.access.tls
+        assert tls is not None, "the listener has TLS"
+        if self.access.sasl is not None:
+            return True
+        try:
+            self.principal = tls.principal(certificate)
+        except NoMatchingRule as refused:
+            self._server.report_fault(PeerFault.AUTHENTICATION, self, str(refused))
+            return False
+        self.is_authenticated = True
+        return True
+
+    def handshake_failed(self, reason: str) -> None:
+        """As `PlainConnection`."""
+        self._server.report_fault(PeerFault.TLS, self, reason)
+
+    def authenticated(self, principal: Principal, *, has_session: bool) -> None:
+        """As `Authenticated`."""
+        self.principal = principal
+        self.is_authenticated = True
+        self._reader.set_limits(self._server.produce_max_bytes, self._server.request_max_bytes)
+        if not has_session:
+            self._authentication = None
+
+    def refuse(self, token: PendingRequest, answer: bytes, fault: PeerFault, detail: str) -> None:
+        """As `Authenticated`: the delay makes guesses slow."""
+        self._server.report_fault(fault, self, detail)
+        self._held = token
+        self._blocked = True
+        self._server.after_failure(partial(self._refused, token, answer))
+
+    def _refused(self, token: PendingRequest, answer: bytes) -> None:
+        if self.lost:
+            return
+        if token.answer is None:
+            self.answered(token, answer)  # empty: NO_ANSWER
+        self.finish()
+
+    def hang_up_on(self, token: PendingRequest, fault: PeerFault, detail: str) -> None:
+        """As `Authenticated`."""
+        self._server.report_fault(fault, self, detail)
+        self.answered(token, HANG_UP)
+
+    def _may_decode(
+        self, authentication: Authentication, frame: Frame, now: Now, started_s: float
+    ) -> bool:
+        """Before decoding: False if the frame is a bare token, or comes before its time."""
+        buf, start, end = frame
+        if authentication.takes_bare_tokens:
+            route = self._server.routes[ApiKey.SASL_AUTHENTICATE]
+            token = PendingRequest(self, route, 0, 0, "", end - start, started_s)
+            self._pending.append(token)
+            authentication.bare_token(buf[start:end], token, now)
+            return False
+        api_key = int.from_bytes(buf[start : min(start + 2, end)], "big", signed=True)
+        if authentication.admits(api_key):
+            return True
+        self._fault(PeerFault.NOT_AUTHENTICATED, f"api key {api_key}")
+        return False
 
     # The cores' side, through Server.reply.
 
@@ -266,10 +356,17 @@ class Connection(asyncio.Protocol):
         if not self._blocked:
             self.resume_reading()
 
-    def sweep(self, now: Now, idle_ms: int) -> None:
-        """Close what has been silent, or has not read a byte of its answers, for too long."""
+    def sweep(self, now: Now, idle_ms: int, timeout_ms: int) -> None:
+        """Close what has been silent, or has not read a byte of its answers, for too long.
+
+        `timeout_ms` is for the TLS handshake and the authentication together.
+        """
         transport = self._transport
         if transport is None:
+            return
+        if not self.is_authenticated and now.mono_ms - self.made_ms >= timeout_ms:
+            self._server.report_fault(PeerFault.TOO_SLOW, self, f"not done in {timeout_ms} ms")
+            transport.abort()
             return
         unsent_bytes = self.unsent_bytes
         if unsent_bytes != self._seen_unsent_bytes or (not unsent_bytes and self._awaits_answer):
@@ -422,6 +519,11 @@ class Connection(asyncio.Protocol):
 
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
+        authentication = self._authentication
+        if authentication is not None and not self._may_decode(
+            authentication, (buf, start, end), now, started_s
+        ):
+            return
         began_s = server.stopwatch() if self._throttling.is_active else 0.0
         try:
             header, request = server.decoder.decode(buf, start, end)
@@ -448,7 +550,10 @@ class Connection(asyncio.Protocol):
         if self._throttling.is_active:
             self._throttling.begin(token, began_s)
         try:
-            route.handle(request, token, now)
+            if authentication is None:
+                route.handle(request, token, now)
+            else:
+                authentication.handle(request, token, now)
         except Exception as error:  # noqa: BLE001 - no request may end the process
             server.failed(token, error)
         if token.cost is not None:
@@ -541,7 +646,7 @@ class Connection(asyncio.Protocol):
 def _hint(data: bytes) -> str:
     """A hint where an impossible request size may come from; empty if unknown."""
     if data.startswith(b"\x16\x03"):
-        return "; it looks like TLS, and this listener is PLAINTEXT"
+        return "; it looks like TLS, and this listener has none"
     if data.startswith((b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI")):
         return "; it looks like HTTP, which is served on the admin port"
     return ""

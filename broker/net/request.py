@@ -38,6 +38,10 @@ class Requester(Protocol):
 
     def hang_up(self) -> None: ...
 
+    @property
+    def api_versions(self) -> Route:
+        """The route of ApiVersions in the versions that are served."""
+
     def answered(self, token: "PendingRequest", answer: bytes) -> None: ...
 
 

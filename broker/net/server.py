@@ -9,7 +9,7 @@ Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -21,11 +21,15 @@ from broker.net.connection_slots import ConnectionSlots
 from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
+from broker.net.listener_access import OPEN, ListenerAccess
 from broker.net.quotas import PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import Route
 from broker.net.sockets import Bound
 from broker.net.throttling import Throttling
+from broker.net.timers import Timers
+from broker.net.tls.channel import TlsChannel
+from broker.net.tls.handshakes import HandshakeQueue
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
@@ -74,6 +78,9 @@ class Server:
         self.produce_max_bytes = limits.socket_request_max_bytes
         self.request_max_bytes = limits.request_max_bytes
         self.quotas = Quotas(limits)
+        self.access: Mapping[str, ListenerAccess] = {}  # by listener; what is missing is OPEN
+        self._handshakes = HandshakeQueue(loop.call_soon, stopwatch)
+        self._timers = Timers()
         self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
         self.on_turn: Callable[[], None] = _noop
         self.stalls = LoopStalls()
@@ -89,11 +96,18 @@ class Server:
             for sock in listener.sockets:
                 self._servers.append(
                     await self._loop.create_server(
-                        partial(Connection, self, listener),
+                        partial(self._accept, listener),
                         sock=sock,
                         backlog=self._limits.socket_listen_backlog_size,
                     )
                 )
+
+    def _accept(self, listener: Bound) -> asyncio.Protocol:
+        access = self.access.get(listener.name, OPEN)
+        connection = Connection(self, listener, access)
+        if access.tls is None:
+            return connection
+        return TlsChannel(connection, access.tls.context, self._handshakes)
 
     def set_limits(self, limits: ServerLimits) -> None:
         """Connections that are served stay; of the others as many are served as there is room for.
@@ -306,20 +320,30 @@ class Server:
     @property
     def _sweep_every_ms(self) -> int:
         idle_ms = self._limits.connections_max_idle_ms
-        return max(SWEEP_MS_MIN, min(idle_ms // 4, SWEEP_MS_MAX)) if idle_ms > 0 else SWEEP_MS_MAX
+        shortest_ms = self._limits.authentication_timeout_ms if self.access else idle_ms
+        if idle_ms > 0:
+            shortest_ms = min(shortest_ms, idle_ms)
+        if shortest_ms <= 0:
+            return SWEEP_MS_MAX
+        return max(SWEEP_MS_MIN, min(shortest_ms // 4, SWEEP_MS_MAX))
 
     @property
     def next_deadline_ms(self) -> int | None:
-        nearest_ms = self._next_sweep_ms
-        if nearest_ms is None:
-            return None
-        if self._slots.waiting:
-            slot_ms = self._slots.next_slot_ms(self.clock.now().mono_ms)
-            nearest_ms = nearest_ms if slot_ms is None else min(slot_ms, nearest_ms)
-        throttled = self.throttling.deadlines
-        return min(throttled[0][0], nearest_ms) if throttled else nearest_ms
+        due_ms = [self._timers.next_ms, self._next_sweep_ms]
+        if self._next_sweep_ms is not None and self._slots.waiting:
+            due_ms.append(self._slots.next_slot_ms(self.clock.now().mono_ms))
+        if self.throttling.deadlines:
+            due_ms.append(self.throttling.deadlines[0][0])
+        return min((each_ms for each_ms in due_ms if each_ms is not None), default=None)
+
+    def after_failure(self, run: Callable[[], None]) -> None:
+        """Have `run` called once the delay of failed authentications is over."""
+        due_ms = self.clock.now().mono_ms + self._limits.failed_authentication_delay_ms
+        self._timers.add(due_ms, run)
+        self.on_turn()
 
     def tick(self, now: Now) -> None:
+        self._timers.tick(now)
         self._slots.give_slots(now.mono_ms)
         self.throttling.tick(now)
         if self._next_sweep_ms is not None and now.mono_ms < self._next_sweep_ms:
@@ -327,7 +351,8 @@ class Server:
         self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
         self.throttling.expire(now)
         for connection in tuple(self.connections):
-            connection.sweep(now, self._limits.connections_max_idle_ms)
+            limits = self._limits
+            connection.sweep(now, limits.connections_max_idle_ms, limits.authentication_timeout_ms)
 
     # The end.
 

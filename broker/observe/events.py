@@ -32,6 +32,11 @@ class PeerFault(StrEnum):
     TOO_MANY_PER_IP = "max.connections.per.ip"
     TOO_MANY_OF_LISTENER = "max.connections of the listener"
     TOO_FAST = "max.connection.creation.rate"
+    TLS = "TLS handshake failed"
+    AUTHENTICATION = "authentication failed"
+    NOT_AUTHENTICATED = "request before authentication"
+    TOO_SLOW = "authentication took too long"
+    SESSION_EXPIRED = "session expired"
 
 
 class ConnectionDropped(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""TLS: certificates, handshakes and the channel between a socket and its connection."""

@@ -1,0 +1,112 @@
+"""TLS of a listener: its current context, and how a changed certificate replaces it.
+
+The files of the stores are looked at every RELOAD_INTERVAL_S in a thread. A change is read whole
+before it is used; a store that cannot be used, or whose names differ where they may not
+(`ssl.allow.dn.changes`, `ssl.allow.san.changes`), leaves the context as it is, and says so once.
+Kafka's counterpart: `SslFactory.reconfigure`. Kafka reloads when a config is altered only.
+"""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from broker.net.tls.certificate import distinguished_name
+from broker.net.tls.contexts import ServerContext, make_context
+from broker.net.tls.stores import BadStore, store_files
+from config.security_keys import SecurityKeys
+from seams.principal import ANONYMOUS, USER_TYPE, Principal
+from security.ssl_principal import BadRules, NoMatchingRule, SslPrincipalMapper
+
+RELOAD_INTERVAL_S: Final = 5.0
+
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class ListenerTls:
+    """Of one listener. `reload` may be called in any thread, one call at a time."""
+
+    def __init__(self, name: str, values: SecurityKeys) -> None:
+        """Raises BadStore."""
+        self.name = name
+        self._values = values
+        self._stamp = _stamp(values)
+        self._current = make_context(values)
+        try:
+            self.mapper = SslPrincipalMapper(values.ssl_principal_mapping_rules)
+        except BadRules as bad:
+            raise BadStore("ssl.principal.mapping.rules", str(bad)) from None
+
+    def context(self) -> ssl.SSLContext:
+        """Of the next handshake."""
+        return self._current.context
+
+    def principal(self, certificate: bytes | None) -> Principal:
+        """Of a client's certificate in DER. Raises NoMatchingRule."""
+        if certificate is None:
+            return ANONYMOUS
+        try:
+            name = distinguished_name(certificate)
+        except ValueError as bad:
+            raise NoMatchingRule(f"the certificate cannot be read: {bad}") from None
+        return Principal(USER_TYPE, self.mapper.user(name))
+
+    @property
+    def certificate_ends_at_s(self) -> float:
+        """When the server's certificate ends, in seconds since the epoch."""
+        return self._current.certificate.ends_at_s
+
+    def reload(self, values: SecurityKeys | None = None, *, is_forced: bool = False) -> bool:
+        """Use the files as they are now; False if they are as before. Raises BadStore.
+
+        `values` replace those of the start, as a dynamic config does.
+        """
+        asked = values or self._values
+        stamp = _stamp(asked)
+        if stamp == self._stamp and asked == self._values and not is_forced:
+            return False
+        self._stamp = stamp  # a bad file is reported once, not at each look
+        fresh = make_context(asked)
+        _check_names(self._current, fresh, asked)
+        self._current, self._values = fresh, asked
+        return True
+
+
+def _check_names(before: ServerContext, after: ServerContext, values: SecurityKeys) -> None:
+    old, new = before.certificate, after.certificate
+    if not values.ssl_allow_dn_changes and old.distinguished_name != new.distinguished_name:
+        raise BadStore(
+            "ssl.keystore.location",
+            "Keystore DistinguishedName does not match: existing={alias=kafka, "
+            f"DN={old.distinguished_name}}}, new={{alias=kafka, DN={new.distinguished_name}}}",
+        )
+    if not values.ssl_allow_san_changes and not old.alternative_names <= new.alternative_names:
+        missing = ", ".join(sorted(old.alternative_names - new.alternative_names))
+        raise BadStore(
+            "ssl.keystore.location",
+            f"Keystore SubjectAlternativeNames do not match: {missing} is missing",
+        )
+
+
+def _stamp(values: SecurityKeys) -> _Stamp:
+    return tuple(map(_file_stamp, store_files(values)))
+
+
+def _file_stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def reload_all(
+    listeners: list[ListenerTls], report: Callable[[ListenerTls, BadStore | None], None]
+) -> None:
+    """Look at the files of all listeners; `report` each change, with what is wrong with it."""
+    for listener in listeners:
+        try:
+            if listener.reload():
+                report(listener, None)
+        except BadStore as bad:
+            report(listener, bad)
