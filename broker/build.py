@@ -14,6 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.background.certificate_watch import CertificateWatch
 from broker.background.log_cleaner import LogCleaner, active_producers
 from broker.background.pipeline_watermark import pipeline_marks
 from broker.background.snapshotter import Snapshotter
@@ -37,8 +38,10 @@ from broker.loop.ids import new_consumer_member_id, new_member_id, new_secret
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
+from broker.net.access import TokenValidator, listener_access
 from broker.net.dispatch import Core, Dispatcher
 from broker.net.server import Server
+from broker.net.tls.listener_tls import ListenerTls
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
@@ -53,6 +56,7 @@ from broker.transactions.parts import (
 )
 from config.dynamic_rules import DynamicRules
 from config.keys import Config
+from config.listener_security import MechanismSecurity
 from config.settings import (
     cleaner_settings,
     group_settings,
@@ -68,6 +72,8 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from security.sasl.oauthbearer import InvalidToken, ValidToken
+from security.sasl.scram_credential import ScramCredential
 from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.cleaner.messages import LastOfProducer
@@ -105,19 +111,21 @@ def build(
     observer: Observer,
     data_dir: DataDir,
     loop: asyncio.AbstractEventLoop,
+    tls: Mapping[str, ListenerTls] | None = None,
     *,
     repair: bool = False,
     strict_files: bool = False,
 ) -> Daemon:
     """Open the data directory and make all parts. Raises Corrupt, OSError.
 
-    With `strict_files` disk work on the loop after the start is an AssertionError, for tests.
+    `tls` is of `open_tls`, for those listeners that have it. With `strict_files` disk work on the loop after the start is an AssertionError, for tests.
     """
     guard = LoopGuard(is_strict=strict_files)
     bridge = JournalBridge(loop)
     storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
     base = _base(config, loop, observer, storage)
     server = Server(loop, base.clock, server_limits(config), observer)
+    server.access = listener_access(config, tls or {}, _no_credential, _no_tokens)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = _data_plane(base, server, io, cluster, repair=repair)
@@ -167,9 +175,21 @@ def build(
         flush_watch=flush_watch,
         guard=guard,
         sealed_flush=_sealed_flush(base, data_plane.registry),
+        certificates=CertificateWatch(loop, list((tls or {}).values()), observer),
     )
     _connect(daemon)
     return daemon
+
+
+def _no_credential(_mechanism: str, _user: str) -> ScramCredential | None:
+    return None
+
+
+def _no_tokens(_listener: str, _mechanism: MechanismSecurity) -> TokenValidator:
+    def refuse(_token: str) -> ValidToken:
+        raise InvalidToken("tokens are not served yet")
+
+    return refuse
 
 
 def _base(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from broker.background.certificate_watch import CertificateWatch
 from broker.background.log_cleaner import LogCleaner
 from broker.background.snapshotter import Snapshotter
 from broker.background.worker import WorkerProcess
@@ -117,6 +118,7 @@ class Daemon:
     flush_watch: FlushWatch
     guard: LoopGuard
     sealed_flush: SealedFlush
+    certificates: CertificateWatch
     recording_boot: asyncio.Task[None] | None = None
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
@@ -152,6 +154,7 @@ class Daemon:
         self.flush_watch.start()
         self.ticker.stalls.watch_gc()
         self.ticker.start([self.coordinator, self.transactions, self.data_plane, self.server])
+        self.certificates.start()
         await self.server.serve(self.dispatcher, listeners)
 
     async def load(self) -> None:
@@ -202,6 +205,7 @@ class Daemon:
             self.recording_boot.cancel()
             await asyncio.wait([self.recording_boot])
         self.observer(DaemonStep("Shutting down."))
+        await self.certificates.stop()
         await self.lag.stop()
         await self.log_cleaner.stop()
         self.server.stop_accepting()

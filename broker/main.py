@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
 from typing import Final, NamedTuple, Protocol
@@ -23,7 +23,10 @@ from broker.build import build
 from broker.daemon import Daemon
 from broker.history_log.last_alive import LastAlive
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
+from broker.net.access import open_tls
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
+from broker.net.tls.listener_tls import ListenerTls
+from broker.net.tls.stores import BadStore
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
@@ -86,8 +89,9 @@ def run_daemon(
     except DataDirRefused as refused:
         return _refuse(f"{config.data_dir_key}: {refused}")
     try:
+        tls = open_tls(config)
         ports = _bind(config)
-    except (CannotListen, BadListeners) as refused:
+    except (CannotListen, BadListeners, BadStore) as refused:
         data_dir.withdraw()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
@@ -101,7 +105,8 @@ def run_daemon(
     if config.rollcall_crash_at != NO_CRASH:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
-        return uvloop.run(_run(config, observer, data_dir, ports, open_console, repair=repair))
+        running = _run(config, observer, data_dir, ports, tls, open_console, repair=repair)
+        return uvloop.run(running)
     except Corrupt as damage:
         return _refuse(f"cannot start on {data_dir.path}: {repair_hint(damage)}", EXIT_FAILED)
     except OSError as error:
@@ -116,13 +121,14 @@ async def _run(
     observer: Observer,
     data_dir: DataDir,
     ports: Ports,
+    tls: Mapping[str, ListenerTls],
     open_console: OpenConsole | None,
     *,
     repair: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
-    strict_files = bool(os.environ.get(STRICT_FILES_VARIABLE))
-    daemon = build(config, observer, data_dir, loop, repair=repair, strict_files=strict_files)
+    strict = bool(os.environ.get(STRICT_FILES_VARIABLE))
+    daemon = build(config, observer, data_dir, loop, tls, repair=repair, strict_files=strict)
     stop_requested = asyncio.Event()
     listen_to_signals(loop, stop_requested, observer)
     faults: list[str] = []

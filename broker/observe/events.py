@@ -48,6 +48,19 @@ class ConnectionDropped(Struct, frozen=True):
     suppressed: int = 0  # Faults of this kind by this host that got no line since the last one.
 
 
+class CertificateReloaded(Struct, frozen=True):
+    """The certificate of a listener was changed; new connections get it."""
+
+    listener: str
+
+
+class CertificateRefused(Struct, frozen=True):
+    """A changed certificate cannot be used: the one before it stays."""
+
+    listener: str
+    reason: str
+
+
 class RequestFailed(Struct, frozen=True):
     """A handler raised an exception: a bug of ours, whatever the request was."""
 
@@ -231,6 +244,8 @@ ShellEvent = (
     | RequestFailed
     | PartFailed
     | LoopStalled
+    | CertificateReloaded
+    | CertificateRefused
     | HistoryLost
     | GroupSkipped
     | PartitionElected

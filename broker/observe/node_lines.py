@@ -251,6 +251,19 @@ def _(event: shell.PartFailed) -> Iterable[LogLine]:
     yield LogLine("error", "Unexpected error", fields)
 
 
+@log_lines_for(NODE_LINES, shell.CertificateReloaded)
+def _(event: shell.CertificateReloaded) -> Iterable[LogLine]:
+    facts = {"listener": event.listener}
+    yield LogLine("info", "Reloaded the certificate of a listener", facts)
+
+
+@log_lines_for(NODE_LINES, shell.CertificateRefused)
+def _(event: shell.CertificateRefused) -> Iterable[LogLine]:
+    facts = {"listener": event.listener, "reason": event.reason}
+    words = "Cannot use the changed certificate of a listener; the one before it stays"
+    yield LogLine("error", words, facts)
+
+
 @log_lines_for(NODE_LINES, shell.LoopStalled)
 def _(event: shell.LoopStalled) -> Iterable[LogLine]:
     message = "The daemon was stopped or starved; sessions are extended by as much"
