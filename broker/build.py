@@ -118,19 +118,15 @@ def build(
 ) -> Daemon:
     """Open the data directory and make all parts. Raises Corrupt, OSError.
 
-    `tls` is of `open_tls`, for those listeners that have it. With `strict_files` disk work on the loop after the start is an AssertionError, for tests.
-    """
-    guard = LoopGuard(is_strict=strict_files)
-    bridge = JournalBridge(loop)
+    With `strict_files` disk work on the loop is an AssertionError, for tests."""
+    guard, bridge = LoopGuard(is_strict=strict_files), JournalBridge(loop)
     storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
     base = _base(config, loop, observer, storage)
-    server = Server(loop, base.clock, server_limits(config), observer)
-    server.access = listener_access(config, tls or {}, _no_credential, _no_tokens)
+    server = _server(base, tls or {})
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = _data_plane(base, server, io, cluster, repair=repair)
-    config = _with_existing_partitions(config, data_plane.registry, observer)
-    base = replace(base, config=config)
+    base = _with_existing_partitions(base, data_plane.registry)
     ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
     offsets_logs = _offsets_logs(base, data_plane.registry)
     ownership = _ownership(base, offsets_logs, data_plane, ticker)
@@ -144,7 +140,7 @@ def build(
     flush_watch = _flush_watch(base)
     lag = _lag_sampler(base, coordinator, data_plane)
     daemon = Daemon(
-        config=config,
+        config=base.config,
         loop=loop,
         observer=observer,
         clock=base.clock,
@@ -179,6 +175,12 @@ def build(
     )
     _connect(daemon)
     return daemon
+
+
+def _server(base: _Base, tls: Mapping[str, ListenerTls]) -> Server:
+    server = Server(base.loop, base.clock, server_limits(base.config), base.observer)
+    server.access = listener_access(base.config, tls, _no_credential, _no_tokens)
+    return server
 
 
 def _no_credential(_mechanism: str, _user: str) -> ScramCredential | None:
@@ -329,17 +331,15 @@ def _data_plane(
     return data_plane
 
 
-def _with_existing_partitions(
-    config: Config, registry: TopicRegistry, observer: Observer
-) -> Config:
+def _with_existing_partitions(base: _Base, registry: TopicRegistry) -> _Base:
     """As Kafka: a group's partition follows from the topic that is there, not from the key."""
     there = registry.partition_count(OFFSETS_TOPIC)
-    asked = config.offsets_topic_num_partitions
+    asked = base.config.offsets_topic_num_partitions
     if there is None or there == asked:
-        return config
+        return base
     words = "offsets.topic.num.partitions says how many a new topic gets; this one keeps its own"
-    observer(Warned(words, {"asked": asked, "kept": there}))
-    return replace(config, offsets_topic_num_partitions=there)
+    base.observer(Warned(words, {"asked": asked, "kept": there}))
+    return replace(base, config=replace(base.config, offsets_topic_num_partitions=there))
 
 
 def _offsets_logs(base: _Base, registry: TopicRegistry) -> CoordinatorLogs:

@@ -31,7 +31,7 @@ _BEFORE_HANDSHAKE: Final = frozenset((ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE
 _OF_SASL: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
 
 
-class State(Enum):
+class AuthenticationState(Enum):
     """`SaslServerAuthenticator.SaslState`, as far as it decides what may come next."""
 
     FIRST = auto()  # ApiVersions or SaslHandshake
@@ -63,7 +63,7 @@ class Authentication:
     def __init__(self, connection: Authenticated, access: SaslAccess) -> None:
         self._connection = connection
         self._access = access
-        self._state = State.FIRST
+        self._state = AuthenticationState.FIRST
         self._server: SaslServer | None = None
         self._mechanism = ""
         self._has_headers = True  # False after SaslHandshake v0
@@ -74,38 +74,43 @@ class Authentication:
     @property
     def takes_bare_tokens(self) -> bool:
         """The next frame is a token without a header."""
-        return not self._has_headers and self._state in (State.TOKENS, State.OTHER_MECHANISM)
+        return not self._has_headers and self._state in (
+            AuthenticationState.TOKENS,
+            AuthenticationState.OTHER_MECHANISM,
+        )
 
     def admits(self, api_key: int) -> bool:
         """Whether such a request is decoded at all; what comes too early is closed unread."""
         match self._state:
-            case State.FIRST | State.HANDSHAKE:
+            case AuthenticationState.FIRST | AuthenticationState.HANDSHAKE:
                 return api_key in _BEFORE_HANDSHAKE
-            case State.TOKENS | State.OTHER_MECHANISM:
+            case AuthenticationState.TOKENS | AuthenticationState.OTHER_MECHANISM:
                 return api_key == ApiKey.SASL_AUTHENTICATE
-            case State.COMPLETE:
+            case AuthenticationState.COMPLETE:
                 return True
-            case State.FAILED:
+            case AuthenticationState.FAILED:
                 return False
 
     def handle(self, request: Request, token: PendingRequest, now: Now) -> None:
         """A request that `admits` has let through."""
-        if self._state is State.COMPLETE:
+        if self._state is AuthenticationState.COMPLETE:
             self._in_session(request, token, now)
         elif isinstance(request, SaslHandshakeRequest):
             self._handshake(request, token)
         elif isinstance(request, SaslAuthenticateRequest):
             self._authenticate(request, token, now)
-        elif self._state is State.FIRST:
+        elif self._state is AuthenticationState.FIRST:
             token.route.handle(request, token, now)
             if token.route is token.connection.api_versions:
-                self._state = State.HANDSHAKE  # an unserved version may be asked again
+                self._state = (
+                    AuthenticationState.HANDSHAKE
+                )  # an unserved version may be asked again
         else:
             self._too_early(token, "a second ApiVersions")
 
     def bare_token(self, data: bytes, token: PendingRequest, now: Now) -> None:
         """A frame while `takes_bare_tokens`."""
-        if self._state is State.OTHER_MECHANISM:
+        if self._state is AuthenticationState.OTHER_MECHANISM:
             self._fail(token, b"", "another mechanism than before")
             return
         try:
@@ -125,18 +130,18 @@ class Authentication:
             self._fail(token, _encoded(token, refusal), detail)
             return
         if self._principal is not None and request.mechanism != self._mechanism:
-            self._state = State.OTHER_MECHANISM
+            self._state = AuthenticationState.OTHER_MECHANISM
         else:
             self._mechanism = request.mechanism
             self._server = self._access.mechanisms[request.mechanism].new_server()
-            self._state = State.TOKENS
+            self._state = AuthenticationState.TOKENS
         accepted = SaslHandshakeResponse(ErrorCode.NONE, mechanisms)
         self._connection.answered(token, _encoded(token, accepted))
 
     def _authenticate(
         self, request: SaslAuthenticateRequest, token: PendingRequest, now: Now
     ) -> None:
-        if self._state is State.OTHER_MECHANISM:
+        if self._state is AuthenticationState.OTHER_MECHANISM:
             self._fail(token, b"", "another mechanism than before")
             return
         try:
@@ -180,7 +185,7 @@ class Authentication:
             ends.append(max_reauth_ms)
         lifetime_ms = min(ends, default=0)
         self._expires_ms = now.mono_ms + lifetime_ms if ends else None
-        self._state = State.COMPLETE
+        self._state = AuthenticationState.COMPLETE
         self._server = None
         self._principal = Principal(USER_TYPE, server.principal_name)
         self._connection.authenticated(self._principal, has_session=bool(ends))
@@ -192,7 +197,7 @@ class Authentication:
             self._began_again_ms = now.mono_ms
             self._handshake(request, token)
         elif now.mono_ms > self._expires_ms:
-            self._state = State.FAILED
+            self._state = AuthenticationState.FAILED
             fault, detail = PeerFault.SESSION_EXPIRED, f"of {self._principal}"
             self._connection.hang_up_on(token, fault, detail)
         else:
@@ -203,11 +208,11 @@ class Authentication:
         return began_ms is None or now.mono_ms - began_ms >= REAUTHENTICATION_INTERVAL_MS
 
     def _too_early(self, token: PendingRequest, what: str) -> None:
-        self._state = State.FAILED
+        self._state = AuthenticationState.FAILED
         self._connection.hang_up_on(token, PeerFault.NOT_AUTHENTICATED, what)
 
     def _fail(self, token: PendingRequest, answer: bytes, reason: str) -> None:
-        self._state = State.FAILED
+        self._state = AuthenticationState.FAILED
         detail = f"{self._mechanism}: {reason}" if self._mechanism else reason
         self._connection.refuse(token, answer, PeerFault.AUTHENTICATION, detail)
 

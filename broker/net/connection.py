@@ -21,7 +21,7 @@ from typing import Final, Protocol, cast
 
 from broker.loop.clock import SystemClock
 from broker.net.authentication import Authentication
-from broker.net.listener_access import OPEN, ListenerAccess
+from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.peer import client_host, peer_address
 from broker.net.quotas import COUNTED_TURN_S, REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
@@ -133,11 +133,11 @@ class Connection(asyncio.Protocol):
     )
 
     def __init__(
-        self, server: ConnectionHost, listener: Bound, access: ListenerAccess = OPEN
+        self, server: ConnectionHost, listener: Bound, access: ListenerAccess = OPEN_ACCESS
     ) -> None:
         self._server = server
         self.access = access
-        self.is_authenticated = access is OPEN
+        self.is_authenticated = access is OPEN_ACCESS
         self._authentication = None if access.sasl is None else Authentication(self, access.sasl)
         self._request_bytes = server.quotas.request_bytes
         self._unsent = server.quotas.unsent

@@ -33,4 +33,4 @@ class ListenerAccess(Struct, frozen=True):
     sasl: SaslAccess | None = None
 
 
-OPEN: ListenerAccess = ListenerAccess()
+OPEN_ACCESS: ListenerAccess = ListenerAccess()

@@ -21,13 +21,13 @@ from broker.net.connection_slots import ConnectionSlots
 from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
-from broker.net.listener_access import OPEN, ListenerAccess
+from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.quotas import PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import Route
 from broker.net.sockets import Bound
 from broker.net.throttling import Throttling
-from broker.net.timers import Timers
+from broker.net.timers import ServerTimers
 from broker.net.tls.channel import TlsChannel
 from broker.net.tls.handshakes import HandshakeQueue
 from broker.observe.events import PeerFault, ShellEvent
@@ -78,9 +78,11 @@ class Server:
         self.produce_max_bytes = limits.socket_request_max_bytes
         self.request_max_bytes = limits.request_max_bytes
         self.quotas = Quotas(limits)
-        self.access: Mapping[str, ListenerAccess] = {}  # by listener; what is missing is OPEN
+        self.access: Mapping[
+            str, ListenerAccess
+        ] = {}  # by listener; what is missing is OPEN_ACCESS
         self._handshakes = HandshakeQueue(loop.call_soon, stopwatch)
-        self._timers = Timers()
+        self._timers = ServerTimers()
         self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
         self.on_turn: Callable[[], None] = _noop
         self.stalls = LoopStalls()
@@ -103,7 +105,7 @@ class Server:
                 )
 
     def _accept(self, listener: Bound) -> asyncio.Protocol:
-        access = self.access.get(listener.name, OPEN)
+        access = self.access.get(listener.name, OPEN_ACCESS)
         connection = Connection(self, listener, access)
         if access.tls is None:
             return connection

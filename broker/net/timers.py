@@ -7,7 +7,7 @@ from itertools import count
 from seams.now import Now
 
 
-class Timers:
+class ServerTimers:
     """Those of one server, which runs them in its tick."""
 
     def __init__(self) -> None:

@@ -253,13 +253,13 @@ def _(event: shell.PartFailed) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.CertificateReloaded)
 def _(event: shell.CertificateReloaded) -> Iterable[LogLine]:
-    facts = {"listener": event.listener}
+    facts: dict[str, object] = {"listener": event.listener}
     yield LogLine("info", "Reloaded the certificate of a listener", facts)
 
 
 @log_lines_for(NODE_LINES, shell.CertificateRefused)
 def _(event: shell.CertificateRefused) -> Iterable[LogLine]:
-    facts = {"listener": event.listener, "reason": event.reason}
+    facts: dict[str, object] = {"listener": event.listener, "reason": event.reason}
     words = "Cannot use the changed certificate of a listener; the one before it stays"
     yield LogLine("error", words, facts)
 

@@ -78,9 +78,11 @@ def _der(tag: int, content: bytes) -> bytes:
 
 
 def _escaped(value: str) -> str:
-    text = "".join(f"\\{char}" if char in _ESCAPED else char for char in value)
-    if text.startswith(("#", " ")):
+    """Java escapes each space at the beginning and at the end, and a # at the beginning."""
+    body = value.strip(" ")
+    leading = len(value) - len(value.lstrip(" "))
+    trailing = len(value) - len(body) - leading if body else 0
+    text = "".join(f"\\{char}" if char in _ESCAPED else char for char in body)
+    if body.startswith("#") and not leading:
         text = "\\" + text
-    if text.endswith(" ") and len(text) > 1 and not text.endswith("\\ "):
-        text = text[:-1] + "\\ "
-    return text
+    return "\\ " * leading + text + "\\ " * trailing

@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol, cast
 
 from broker.net.tls.handshakes import HandshakeQueue
 
@@ -165,7 +165,7 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
 
     # The connection's side: an asyncio.Transport.
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         return default if self._raw is None else self._raw.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
