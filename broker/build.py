@@ -14,6 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.authorization import make_acls
 from broker.background.certificate_watch import CertificateWatch
 from broker.background.log_cleaner import LogCleaner, active_producers
 from broker.background.pipeline_watermark import pipeline_marks
@@ -72,6 +73,7 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from seams.authorizer import ALLOW_ALL
 from security.sasl.oauthbearer import InvalidToken, ValidToken
 from security.sasl.scram_credential import ScramCredential
 from storage.api import LogSettings, TopicLog, TopicPartition
@@ -304,6 +306,7 @@ def _data_plane(
         repair=repair or is_repairing,
     )
     scram = ScramStore(storage.scram_file, base.observer, new_secret, repair=repair or is_repairing)
+    acls = make_acls(base.config, storage, base.observer, repair=repair or is_repairing)
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,
@@ -322,10 +325,12 @@ def _data_plane(
         checker=io.checker,
         reader=io.reader,
         admin=io.admin,
+        authorizer=ALLOW_ALL if acls is None else acls.authorizer,
+        acls=acls,
         repair=repair or is_repairing,
     )
-    parts = (storage, data_plane.registry, group_configs, broker_configs, scram)
-    was_repaired = any(part.was_repaired for part in parts)
+    parts = (storage, data_plane.registry, group_configs, broker_configs, scram, acls)
+    was_repaired = any(part.was_repaired for part in parts if part is not None)
     if is_repairing and not was_repaired:
         base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     return data_plane

@@ -21,7 +21,6 @@ _MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
     **{
         name: (frozenset({"", *harmless}), "it would leave clients unchecked")
         for name, harmless in {
-            "authorizer.class.name": (),
             "principal.builder.class": (
                 "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
             ),

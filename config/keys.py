@@ -36,6 +36,8 @@ from config.types import (
 from protocol import java_text
 from protocol.config_def import ConfigValue
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
+from seams.principal import Principal
+from security.acls.authorizer import STANDARD_AUTHORIZER, parse_super_users
 from topics.settings import TOPIC_PARTITIONS_MAX
 
 _HOUR_MS = 3_600_000
@@ -100,6 +102,28 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         "info",
         "warning",
         "error",
+    )
+
+    # Who may do what.
+    authorizer_class_name: str = valid_string(
+        "",
+        "Whether ACLs decide who may do what: the class of Kafka's authorizer selects the built-in "
+        "one. Empty: every client may do everything. Any other class prevents the start.",
+        "",
+        STANDARD_AUTHORIZER,
+    )
+    super_users: str = string(
+        "", "Principals that may do everything, whatever ACLs say: User:NAME;User:NAME;…"
+    )
+    allow_everyone_if_no_acl_found: bool = boolean(
+        "Whether everyone may use a resource that no ACL is about.", default=False
+    )
+    rollcall_acls_max: int = integer(
+        10_000,
+        "ACL entries at most. They are kept in memory, and every change writes all of them to a "
+        "file.",
+        at_least=1,
+        at_most=100_000,
     )
 
     # What a client may cost us.
@@ -889,6 +913,11 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
                 )
             limits[trim(address)] = number
         return limits
+
+    @property
+    def super_user_principals(self) -> frozenset[Principal]:
+        """super.users, taken apart; ValueError if it cannot be."""
+        return parse_super_users(self.super_users)
 
     @property
     def retention_ms(self) -> int:

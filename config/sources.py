@@ -420,6 +420,7 @@ def _check_together(config: Config) -> None:
     for name, read in (
         ("max.connections.per.ip.overrides", lambda: config.connections_by_address),
         ("rollcall.admin.listener", lambda: config.admin_address),
+        ("super.users", lambda: config.super_user_principals),
     ):
         try:
             read()

@@ -34,6 +34,7 @@ TOPICS_FILE: Final = "rollcall-topics.json"
 GROUP_CONFIGS_FILE: Final = "rollcall-group-configs.json"
 BROKER_CONFIGS_FILE: Final = "rollcall-broker-configs.json"
 SCRAM_FILE: Final = "rollcall-scram-credentials.json"
+ACLS_FILE: Final = "rollcall-acls.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 # What opening found: values for the log.
@@ -181,6 +182,10 @@ class Storage(Struct, frozen=True):
     @property
     def scram_file(self) -> StoredFile:
         return scram_file(self.disk, self.path)
+
+    @property
+    def acls_file(self) -> StoredFile:
+        return StoredFile(self.disk, f"{self.path}/{ACLS_FILE}")
 
     @property
     def producers_file(self) -> StoredFile:

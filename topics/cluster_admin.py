@@ -16,9 +16,7 @@ from protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from protocol.messages.create_acls import CreateAclsRequest
 from protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from protocol.messages.delete_acls import DeleteAclsRequest
 from protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from protocol.messages.describe_quorum import DescribeQuorumRequest
@@ -36,7 +34,6 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.cluster import ClusterView
-from topics.handlers.acls import answer_create_acls, answer_delete_acls, answer_describe_acls
 from topics.handlers.alter_replica_log_dirs import answer_alter_replica_log_dirs
 from topics.handlers.client_quotas import answer_alter_client_quotas, answer_describe_client_quotas
 from topics.handlers.delegation_tokens import (
@@ -141,9 +138,6 @@ class ClusterAdmin:
             ApiKey.SASL_AUTHENTICATE: self._at_once(
                 SaslAuthenticateRequest, answer_sasl_authenticate
             ),
-            ApiKey.DESCRIBE_ACLS: self._always(answer_describe_acls),
-            ApiKey.CREATE_ACLS: self._at_once(CreateAclsRequest, answer_create_acls),
-            ApiKey.DELETE_ACLS: self._at_once(DeleteAclsRequest, answer_delete_acls),
             ApiKey.CREATE_DELEGATION_TOKEN: self._create_delegation_token,
             ApiKey.RENEW_DELEGATION_TOKEN: self._by_client(answer_renew_delegation_token),
             ApiKey.EXPIRE_DELEGATION_TOKEN: self._by_client(answer_expire_delegation_token),

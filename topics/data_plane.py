@@ -31,6 +31,7 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.transactions import TransactionVerifier
 from storage.api import LogStore, TopicLog, TopicPartition
+from topics.acl_store import AclStore
 from topics.admin_queue import AdminQueue, Steps
 from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import CatalogFile
@@ -39,6 +40,7 @@ from topics.cluster_admin import ClusterAdmin
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch_session_cache import FetchSessionCache
 from topics.group_config_store import GroupConfigStore
+from topics.handlers.acls import AclRequests
 from topics.handlers.alter_broker_configs import BrokerConfigChanges, LoggerLevels
 from topics.handlers.alter_configs import AlterConfigsHandler
 from topics.handlers.cluster_rights import with_cluster_rights
@@ -88,7 +90,7 @@ class DataPlane:
     `appender` changes the logs: appends, flushes, retention, producer states. `checker` runs the
     slow checks of a Produce before the append. `reader` reads segments whose files must be opened.
     `admin` creates and deletes topics and saves the small files. By default everything runs at
-    once, in the caller's thread.
+    once, in the caller's thread. Without `acls`, requests about ACLs are refused.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class DataPlane:
         reader: IoExecutor = INLINE,
         admin: IoExecutor = INLINE,
         authorizer: Authorizer = ALLOW_ALL,
+        acls: AclStore | None = None,
         repair: bool = False,
     ) -> None:
         self.authorizer = authorizer
@@ -157,7 +160,7 @@ class DataPlane:
         self._metadata = MetadataHandler(self.registry, cluster, settings, observe, authorizer)
         self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings, authorizer)
         self._serve_configs(group_configs, broker_configs, loggers)
-        self.handlers: Mapping[ApiKey, Handler] = self._handlers()
+        self.handlers: Mapping[ApiKey, Handler] = self._handlers(acls)
 
     def _serve_configs(
         self, groups: GroupConfigStore, broker: BrokerConfigStore, loggers: LoggerLevels
@@ -213,7 +216,7 @@ class DataPlane:
             observe=self._observe,
         )
 
-    def _handlers(self) -> Mapping[ApiKey, Handler]:
+    def _handlers(self, acls: AclStore | None) -> Mapping[ApiKey, Handler]:
         deletion = DeleteRecordsHandler(
             self.registry,
             self._maintenance,
@@ -252,6 +255,9 @@ class DataPlane:
             ApiKey.CREATE_TOPICS: self._create_topics,
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
+            **AclRequests(
+                acls, reply=self._reply, hang_up=self._hang_up, run_in_queue=self._run_in_queue
+            ).handlers,
             **cluster_admin.handlers,
             **self.transaction_admin.handlers,
         }

@@ -7,6 +7,8 @@
 from msgspec import Struct
 
 from protocol.names import ErrorCode, ProducerId, TopicId, TopicName
+from seams.principal import Principal
+from security.acls.entry import Acl
 from storage.api import TopicPartition
 
 
@@ -217,6 +219,24 @@ class ClientMetricsChanged(Struct, frozen=True):
 
 
 TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
+
+
+class AclsChanged(Struct, frozen=True):
+    """The changed entries, in effect already, and the client that changed them."""
+
+    added: tuple[Acl, ...]
+    removed: tuple[Acl, ...]
+    principal: Principal
+    client_id: str
+    client_host: str
+
+
+class AclsLost(Struct, frozen=True):
+    """The file was damaged: there are no ACLs any more."""
+
+    kept_as: str
+
+
 TopicEvent = (
     TopicChange
     | TopicRecovered
@@ -235,6 +255,8 @@ TopicEvent = (
     | ScramCredentialsChanged
     | ScramCredentialsLost
     | ClientMetricsChanged
+    | AclsChanged
+    | AclsLost
     | AutoCreationFailed
     | RecordsAppended
     | RecordsFetched

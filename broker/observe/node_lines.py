@@ -26,6 +26,9 @@ NODE_LINES: Final[LineTable] = {}
 PARTITIONS_SHOWN_MAX: Final = 20
 """In one log line; the others are counted."""
 
+ACLS_SHOWN_MAX: Final = 5
+"""In one log line, beside their number."""
+
 # Topics.
 
 
@@ -158,6 +161,25 @@ def _(event: topics.ScramCredentialsLost) -> Iterable[LogLine]:
 def _(event: topics.ClientMetricsChanged) -> Iterable[LogLine]:
     fields: LogFields = {"subscription": event.name, "configs": _configs(event.configs)}
     yield LogLine("info", "Changed a subscription of client metrics", fields)
+
+
+@log_lines_for(NODE_LINES, topics.AclsChanged)
+def _(event: topics.AclsChanged) -> Iterable[LogLine]:
+    fields: LogFields = {
+        "principal": str(event.principal),
+        "client_id": event.client_id,
+        "client_host": event.client_host,
+    }
+    for what, acls in (("Added ACLs", event.added), ("Removed ACLs", event.removed)):
+        if acls:
+            shown = [str(acl) for acl in acls[:ACLS_SHOWN_MAX]]
+            yield LogLine("info", what, {**fields, "count": len(acls), "acls": shown})
+
+
+@log_lines_for(NODE_LINES, topics.AclsLost)
+def _(event: topics.AclsLost) -> Iterable[LogLine]:
+    message = "Dropped the damaged ACLs: they must be set again"
+    yield LogLine("warning", message, {"kept_as": event.kept_as})
 
 
 @log_lines_for(NODE_LINES, topics.AutoCreationFailed)

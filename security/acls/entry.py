@@ -28,6 +28,11 @@ class Acl(Struct, frozen=True):
     operation: AclOperation
     permission: PermissionType
 
+    def __str__(self) -> str:
+        pattern = f"{self.resource_type.name} {self.pattern_type.name} {self.name}"
+        subject = f"{self.permission.name} {self.principal} from {self.host}"
+        return f"{subject} {self.operation.name} on {pattern}"
+
 
 class AclFilter(Struct, frozen=True):
     """Which entries a request is about. None, and ANY, fit every value.
