@@ -41,9 +41,11 @@ from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from security.acls.authorizer import AclAuthorizer
 from storage.api import TopicPartition
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
+from topics.acl_store import AclStore
 from topics.admin_queue import Steps, run_now
 from topics.broker_config_store import BrokerConfigStore
 from topics.broker_properties import BrokerProperties
@@ -134,6 +136,8 @@ class Plane:
         self.group_configs_file = MemoryFile()
         self.broker_configs_file = MemoryFile()
         self.scram_file = MemoryFile()
+        self.acls_file = MemoryFile()
+        self.acls_max = 100
         self.loggers = Loggers()
         self.cluster = Cluster()
         self.events: list[TopicEvent] = []
@@ -162,6 +166,7 @@ class Plane:
         self.scram = ScramStore(
             self.scram_file, self.events.append, lambda: b"a secret", repair=self.repair
         )
+        self.acls = self._acl_store()
         return DataPlane(
             self.store,
             self.catalog,
@@ -179,7 +184,21 @@ class Plane:
             new_topic_id=self._next_id,
             repair=self.repair,
             authorizer=self.authorizer,
+            acls=self.acls,
             **self.executors,
+        )
+
+    def _acl_store(self) -> AclStore | None:
+        """As the daemon: none without an authorizer that decides by ACLs."""
+        if not isinstance(self.authorizer, AclAuthorizer):
+            return None
+        self.authorizer = AclAuthorizer(self.authorizer.super_users)
+        return AclStore(
+            self.acls_file,
+            self.authorizer,
+            self.events.append,
+            acls_max=self.acls_max,
+            repair=self.repair,
         )
 
     def stop(self) -> None:
