@@ -144,12 +144,29 @@ def _mechanism(config: Config, listener: Listener, name: str) -> MechanismSecuri
             users = plain_users(jaas)
         except BadJaas as bad:
             raise BadListeners("sasl.jaas.config", f"{own}sasl.jaas.config: {bad}") from None
+    if name == "OAUTHBEARER":
+        _check_tokens(listener, values)
     handler = values.sasl_server_callback_handler_class
     if handler not in _OWN_HANDLERS:
         raise BadListeners(
             "sasl.server.callback.handler.class", f"{handler} is a Java class of your own"
         )
     return MechanismSecurity(name, values, users)
+
+
+def _check_tokens(listener: Listener, values: SecurityKeys) -> None:
+    url = values.sasl_oauthbearer_jwks_endpoint_url
+    if not url:
+        raise BadListeners(
+            "sasl.oauthbearer.jwks.endpoint.url",
+            f"required, because the listener {listener.name} has OAUTHBEARER",
+        )
+    if not url.lower().startswith(("file:/", "https://", "http://")):
+        raise BadListeners(
+            "sasl.oauthbearer.jwks.endpoint.url", f"{url} is no file:, https: or http: URL"
+        )
+    if values.sasl_oauthbearer_jwks_endpoint_refresh_ms <= 0:
+        raise BadListeners("sasl.oauthbearer.jwks.endpoint.refresh.ms", "must be positive")
 
 
 def is_secret(name: str) -> bool:

@@ -114,6 +114,34 @@ class SecurityKeys(Struct, frozen=True, metaclass=KeyTable):
         "For OAUTHBEARER Kafka's OAuthBearerValidatorCallbackHandler, which is what is done "
         "without it as well. Any other class prevents the start.",
     )
+    sasl_oauthbearer_jwks_endpoint_url: str = string(
+        "",
+        "Where the keys are that sign tokens: a JWKS file (file:///…) or URL (https://…). "
+        "OAUTHBEARER needs it.",
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = integer(
+        3_600_000, "How often the URL is read. A file is read when it changes.", long=True
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = integer(
+        100, "How long to wait before the URL is read again after a failure; then doubled.",
+        long=True,
+    )  # fmt: skip
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = integer(
+        10_000, "The longest wait between two such attempts.", long=True
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = valid_list(
+        (),
+        "A token must be for one of these audiences (claim aud). Empty: a token with an audience "
+        "is refused.",
+    )
+    sasl_oauthbearer_expected_issuer: str = string(
+        "", "A token must be from this issuer (claim iss). Empty: from any."
+    )
+    sasl_oauthbearer_scope_claim_name: str = string("scope", "The claim with the scopes.")
+    sasl_oauthbearer_sub_claim_name: str = string("sub", "The claim that names the user.")
+    sasl_oauthbearer_clock_skew_seconds: int = integer(
+        30, "How much the clocks of the issuer and of this server may differ."
+    )
     connections_max_reauth_ms: int = integer(
         0,
         "After this time a client must authenticate again; else its connection is closed at its "

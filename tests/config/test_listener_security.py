@@ -45,6 +45,7 @@ def test_a_value_of_the_listener_beats_the_common_one_and_that_of_a_mechanism_be
         "SASL_PLAINTEXT",
         "listeners=SASL_PLAINTEXT://h:1",
         "sasl.enabled.mechanisms=PLAIN,OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url=file:///keys.json",
         "connections.max.reauth.ms=1",
         "listener.name.sasl_plaintext.connections.max.reauth.ms=2",
         "listener.name.sasl_plaintext.oauthbearer.connections.max.reauth.ms=3",
@@ -103,9 +104,31 @@ def test_what_has_no_effect_is_warned_of() -> None:
             [
                 "listeners=SASL_PLAINTEXT://h:1",
                 "sasl.enabled.mechanisms=OAUTHBEARER",
+                "sasl.oauthbearer.jwks.endpoint.url=file:///keys.json",
                 "sasl.server.callback.handler.class=com.example.Mine",
             ],
             "com.example.Mine",
+        ),
+        (
+            ["listeners=SASL_PLAINTEXT://h:1", "sasl.enabled.mechanisms=OAUTHBEARER"],
+            "sasl.oauthbearer.jwks.endpoint.url: required",
+        ),
+        (
+            [
+                "listeners=SASL_PLAINTEXT://h:1",
+                "sasl.enabled.mechanisms=OAUTHBEARER",
+                "sasl.oauthbearer.jwks.endpoint.url=ftp://h.example/keys",
+            ],
+            "ftp://h.example/keys is no",
+        ),
+        (
+            [
+                "listeners=SASL_PLAINTEXT://h:1",
+                "sasl.enabled.mechanisms=OAUTHBEARER",
+                "sasl.oauthbearer.jwks.endpoint.url=file:///keys.json",
+                "sasl.oauthbearer.jwks.endpoint.refresh.ms=0",
+            ],
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         ),
         (["ssl.enabled.protocols=TLSv1.1"], "ssl.enabled.protocols = TLSv1.1"),
         (["ssl.client.auth=maybe"], "ssl.client.auth = maybe"),
