@@ -35,7 +35,7 @@ from broker.loop.assignment_thread import AssignmentThread, stopwatch_ms
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
-from broker.loop.ids import new_consumer_member_id, new_member_id, new_secret
+from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
@@ -48,6 +48,7 @@ from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
 from broker.partitions.ownership import Ownership
 from broker.partitions.transaction_topic import TransactionTopic
+from broker.stores import open_stores
 from broker.transactions.partitions import GroupVerification
 from broker.transactions.parts import (
     EventLoop,
@@ -86,13 +87,10 @@ from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
 from storage.open import JournalCallbacks, Storage, open_storage, topics_file
-from topics.broker_config_store import BrokerConfigStore
 from topics.broker_properties import BrokerProperties
 from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
-from topics.group_config_store import GroupConfigStore
 from topics.registry import TopicRegistry
-from topics.scram_store import ScramStore
 from transactions.coordinator import TransactionCoordinator
 
 
@@ -291,30 +289,20 @@ def _data_plane(
 ) -> DataPlane:
     storage = base.storage
     is_repairing = storage.store.is_repairing
-    settings = topic_settings(base.config)
-    group_configs = GroupConfigStore(
-        storage.group_configs_file,
-        settings.broker_properties,
-        base.observer,
-        repair=repair or is_repairing,
-    )
-    broker_configs = BrokerConfigStore(
-        storage.broker_configs_file,
-        DynamicRules(base.config),
-        settings.broker_properties,
-        base.observer,
-        repair=repair or is_repairing,
-    )
-    scram = ScramStore(storage.scram_file, base.observer, new_secret, repair=repair or is_repairing)
-    acls = make_acls(base.config, storage, base.observer, repair=repair or is_repairing)
+    repairs = repair or is_repairing
+    stores = open_stores(base.config, storage, base.observer, repair=repairs)
+    stores.client_quotas.subscribe(server.throttling.use)
+    acls = make_acls(base.config, storage, base.observer, repair=repairs)
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,
-        settings,
+        topic_settings(base.config),
         cluster=cluster,
-        group_configs=group_configs,
-        broker_configs=broker_configs,
-        scram=scram,
+        group_configs=stores.group_configs,
+        broker_configs=stores.broker_configs,
+        client_quotas=stores.client_quotas,
+        throttle=server.throttling,
+        scram=stores.scram,
         loggers=base.observer.levels,
         reply=server.reply,
         observe=base.observer,
@@ -329,7 +317,7 @@ def _data_plane(
         acls=acls,
         repair=repair or is_repairing,
     )
-    parts = (storage, data_plane.registry, group_configs, broker_configs, scram, acls)
+    parts = (storage, data_plane.registry, stores, acls)
     was_repaired = any(part.was_repaired for part in parts if part is not None)
     if is_repairing and not was_repaired:
         base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))

@@ -187,6 +187,27 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         at_least=1,
         long=True,
     )
+    quota_window_num: int = integer(
+        11, "Windows in which the use of client quotas is counted.", at_least=1
+    )
+    quota_window_size_seconds: int = integer(
+        1, "Length of such a window. No request_percentage throttles for longer.", at_least=1
+    )
+    controller_quota_window_num: int = integer(
+        11, "Windows of controller_mutation_rate whose permits can be used at once.", at_least=1
+    )
+    controller_quota_window_size_seconds: int = integer(
+        1, "Length of a window of controller_mutation_rate.", at_least=1
+    )
+    rollcall_client_quotas_max: int = integer(
+        10_000, "Users, client ids and addresses that may have quotas.", at_least=0
+    )
+    rollcall_client_quota_measures_max: int = integer(
+        10_000,
+        "Clients whose use is kept in memory, for each kind of quota; the least recently active "
+        "ones are forgotten.",
+        at_least=1,
+    )
 
     # Groups and their offsets.
     group_min_session_timeout_ms: int = integer(

@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from security.quotas.settings import ClientQuotaSettings
+
 NO_CONNECTION_LIMIT: Final = 2_147_483_647
 """Kafka's default of the limits on connections."""
 
@@ -35,6 +37,7 @@ class ServerLimits(Struct, frozen=True):
     queued_max_request_bytes: int = -1
     connection_unsent_max_bytes: int = 16_777_216
     connections_unsent_max_bytes: int = 268_435_456
+    client_quotas: ClientQuotaSettings = ClientQuotaSettings()
     authentication_timeout_ms: int = 30_000
     failed_authentication_delay_ms: int = 100
 

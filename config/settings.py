@@ -12,6 +12,8 @@ from history.index import IndexLimits
 from history.lag.store import LagLimits
 from history.recording.rebalance_tracker import RecordLimits
 from history.verdicts.model import VerdictLimits
+from security.quotas.rate import QuotaWindow
+from security.quotas.settings import ClientQuotaSettings
 from storage.api import JOURNALED_BATCH_BYTES_MAX
 from transactions.settings import TransactionSettings
 
@@ -31,8 +33,20 @@ def server_limits(config: Config) -> ServerLimits:
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
         connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,
+        client_quotas=client_quota_settings(config),
         authentication_timeout_ms=config.rollcall_authentication_timeout_ms,
         failed_authentication_delay_ms=config.connection_failed_authentication_delay_ms,
+    )
+
+
+def client_quota_settings(config: Config) -> ClientQuotaSettings:
+    """How the use of quotas is measured."""
+    return ClientQuotaSettings(
+        QuotaWindow(config.quota_window_num, config.quota_window_size_seconds),
+        QuotaWindow(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds
+        ),
+        measures_max=config.rollcall_client_quota_measures_max,
     )
 
 

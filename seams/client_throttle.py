@@ -17,6 +17,9 @@ UNLIMITED_BYTES: Final = 2_147_483_647
 class ClientThrottle:
     """Throttles no client."""
 
+    is_active = False
+    """Whether there are quotas: handlers need not count for nothing."""
+
     def fetch_max_bytes(self, _token: ReplyToken, /) -> int:
         """What a Fetch may read, so that a client that was idle is not throttled for its answer."""
         return UNLIMITED_BYTES

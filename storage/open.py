@@ -35,6 +35,7 @@ GROUP_CONFIGS_FILE: Final = "rollcall-group-configs.json"
 BROKER_CONFIGS_FILE: Final = "rollcall-broker-configs.json"
 SCRAM_FILE: Final = "rollcall-scram-credentials.json"
 ACLS_FILE: Final = "rollcall-acls.json"
+CLIENT_QUOTAS_FILE: Final = "rollcall-client-quotas.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 # What opening found: values for the log.
@@ -186,6 +187,10 @@ class Storage(Struct, frozen=True):
     @property
     def acls_file(self) -> StoredFile:
         return StoredFile(self.disk, f"{self.path}/{ACLS_FILE}")
+
+    @property
+    def client_quotas_file(self) -> StoredFile:
+        return StoredFile(self.disk, f"{self.path}/{CLIENT_QUOTAS_FILE}")
 
     @property
     def producers_file(self) -> StoredFile:

@@ -25,6 +25,7 @@ GROUP_REFUSED: Final = ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group aut
 CLUSTER_REFUSED: Final = ApiError(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
 )
+OVER_MUTATION_QUOTA: Final = ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 TOO_MANY_PARTITIONS: Final = ApiError(
     ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
 )

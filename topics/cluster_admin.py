@@ -33,6 +33,7 @@ from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
+from topics.client_quota_store import ClientQuotaStore
 from topics.cluster import ClusterView
 from topics.handlers.alter_replica_log_dirs import answer_alter_replica_log_dirs
 from topics.handlers.client_quotas import answer_alter_client_quotas, answer_describe_client_quotas
@@ -69,6 +70,7 @@ class ClusterAdmin:
         cluster: ClusterView,
         authorizer: Authorizer,
         scram: UserScramCredentials,
+        quotas: ClientQuotaStore,
         *,
         reply: Callable[[ReplyToken, Response | None], None],
         answer_in_reader: Callable[[ReplyToken, Callable[[], Response]], None],
@@ -76,6 +78,8 @@ class ClusterAdmin:
     ) -> None:
         """`answer_in_reader` makes the answer in the reader thread, and gives it;
         `answer_in_queue` runs a change in the admin queue, and gives its answer."""
+        self._quotas = quotas
+        self._answer_in_queue = answer_in_queue
         self._registry = registry
         self._cluster = cluster
         self._authorizer = authorizer
@@ -133,6 +137,7 @@ class ClusterAdmin:
 
     def _of_security(self) -> Mapping[ApiKey, Handler]:
         """Quotas of clients included: they are of users, too."""
+        quotas = self._quotas
         return {
             ApiKey.SASL_HANDSHAKE: self._at_once(SaslHandshakeRequest, answer_sasl_handshake),
             ApiKey.SASL_AUTHENTICATE: self._at_once(
@@ -143,11 +148,10 @@ class ClusterAdmin:
             ApiKey.EXPIRE_DELEGATION_TOKEN: self._by_client(answer_expire_delegation_token),
             ApiKey.DESCRIBE_DELEGATION_TOKEN: self._by_client(answer_describe_delegation_token),
             ApiKey.DESCRIBE_CLIENT_QUOTAS: self._at_once(
-                DescribeClientQuotasRequest, answer_describe_client_quotas
+                DescribeClientQuotasRequest,
+                lambda request: answer_describe_client_quotas(request, quotas),
             ),
-            ApiKey.ALTER_CLIENT_QUOTAS: self._at_once(
-                AlterClientQuotasRequest, answer_alter_client_quotas
-            ),
+            ApiKey.ALTER_CLIENT_QUOTAS: self._alter_client_quotas,
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self._at_once(
                 DescribeUserScramCredentialsRequest, self._scram.describe
             ),
@@ -185,6 +189,10 @@ class ClusterAdmin:
     def _alter_scram_credentials(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, AlterUserScramCredentialsRequest)
         self._answer_in_queue(token, lambda: self._scram.alter(request))
+
+    def _alter_client_quotas(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, AlterClientQuotasRequest)
+        self._answer_in_queue(token, lambda: answer_alter_client_quotas(request, self._quotas))
 
     def _describe_quorum(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeQuorumRequest)

@@ -25,6 +25,7 @@ from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from protocol.names import TRANSACTION_STATE_TOPIC, ApiKey, TopicId
 from seams.authorizer import ALLOW_ALL, Authorizer
+from seams.client_throttle import NO_THROTTLE, ClientThrottle
 from seams.handler import Handler
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
@@ -35,6 +36,7 @@ from topics.acl_store import AclStore
 from topics.admin_queue import AdminQueue, Steps
 from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import CatalogFile
+from topics.client_quota_store import ClientQuotaStore
 from topics.cluster import ClusterView
 from topics.cluster_admin import ClusterAdmin
 from topics.events import TopicChange, TopicDeleted, TopicEvent
@@ -103,6 +105,7 @@ class DataPlane:
         group_configs: GroupConfigStore,
         broker_configs: BrokerConfigStore,
         scram: ScramStore,
+        client_quotas: ClientQuotaStore,
         loggers: LoggerLevels,
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
@@ -116,10 +119,11 @@ class DataPlane:
         admin: IoExecutor = INLINE,
         authorizer: Authorizer = ALLOW_ALL,
         acls: AclStore | None = None,
+        throttle: ClientThrottle = NO_THROTTLE,
         repair: bool = False,
     ) -> None:
-        self.authorizer = authorizer
-        self.scram = scram
+        self.authorizer, self._throttle = authorizer, throttle
+        self.client_quotas, self.scram = client_quotas, scram
         self.appender = appender
         self._reader = reader
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
@@ -157,10 +161,19 @@ class DataPlane:
         self.transaction_admin = TransactionAdmin(
             self.registry, self._recovery, self.markers, reply, authorizer
         )
-        self._metadata = MetadataHandler(self.registry, cluster, settings, observe, authorizer)
-        self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings, authorizer)
+        self._serve_topics()
         self._serve_configs(group_configs, broker_configs, loggers)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers(acls)
+
+    def _serve_topics(self) -> None:
+        cluster, settings = self._cluster, self._settings
+        authorizer, throttle = self.authorizer, self._throttle
+        self._metadata = MetadataHandler(
+            self.registry, cluster, settings, self._observe, authorizer, throttle
+        )
+        self._creation = CreateTopicsHandler(
+            self.registry, cluster.node_id, settings, authorizer, throttle
+        )
 
     def _serve_configs(
         self, groups: GroupConfigStore, broker: BrokerConfigStore, loggers: LoggerLevels
@@ -199,6 +212,7 @@ class DataPlane:
             self._settings,
             self._recovery,
             self.authorizer,
+            self._throttle,
             reply=self._reply,
             hang_up=self._hang_up,
             answer_max_bytes=answer_max_bytes,
@@ -233,6 +247,7 @@ class DataPlane:
             self._cluster,
             self.authorizer,
             UserScramCredentials(self.scram),
+            self.client_quotas,
             reply=self._reply,
             answer_in_reader=lambda token, answer: self._answer_from_logs(
                 token, answer, self._reader
@@ -314,7 +329,7 @@ class DataPlane:
     def _create_and_answer(
         self, request: MetadataRequest, token: ReplyToken, forbidden: ForbiddenTopics
     ) -> Steps[Response]:
-        yield from self._metadata.create(request, forbidden)
+        yield from self._metadata.create(request, token, forbidden)
         return self._metadata.answer(request, token, forbidden)
 
     def _describe_topic_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
@@ -366,7 +381,7 @@ class DataPlane:
         self._run_in_queue(
             token,
             lambda: answer_delete_topics(
-                request, token, self.registry, self.authorizer, enabled=enabled
+                request, token, self.registry, self.authorizer, self._throttle, enabled=enabled
             ),
         )
 
@@ -376,7 +391,7 @@ class DataPlane:
         self._run_in_queue(
             token,
             lambda: answer_create_partitions(
-                request, token, self.registry, self.authorizer, node_id
+                request, token, self.registry, self.authorizer, self._throttle, node_id
             ),
         )
 

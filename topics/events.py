@@ -211,6 +211,19 @@ class ScramCredentialsLost(Struct, frozen=True):
     kept_as: str
 
 
+class ClientQuotasChanged(Struct, frozen=True):
+    """A user, a client id, both or an address has these quotas now; it had others."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    quotas: dict[str, float]
+
+
+class ClientQuotasLost(Struct, frozen=True):
+    """The file was damaged: clients have no quotas any more."""
+
+    kept_as: str
+
+
 class ClientMetricsChanged(Struct, frozen=True):
     """A subscription of client metrics has these configs now; it had others."""
 
@@ -254,6 +267,8 @@ TopicEvent = (
     | BrokerConfigsLost
     | ScramCredentialsChanged
     | ScramCredentialsLost
+    | ClientQuotasChanged
+    | ClientQuotasLost
     | ClientMetricsChanged
     | AclsChanged
     | AclsLost

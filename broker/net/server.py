@@ -38,7 +38,6 @@ from protocol.codec import RequestDecoder, encode_response
 from protocol.messages import Response
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from security.quotas.settings import ClientQuotaSettings
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
@@ -54,11 +53,10 @@ class Server:
         limits: ServerLimits,
         observe: Callable[[ShellEvent], None],
         stopwatch: Callable[[], float] = perf_counter,
-        quotas: ClientQuotaSettings | None = None,
     ) -> None:
         """`stopwatch` is in seconds; a turn ends by it."""
         self.stopwatch = stopwatch
-        self.throttling = Throttling(clock, stopwatch, quotas or ClientQuotaSettings())
+        self.throttling = Throttling(clock, stopwatch, limits.client_quotas)
         self._loop = loop
         self._limits = limits
         self._observe = observe

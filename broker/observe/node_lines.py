@@ -157,6 +157,21 @@ def _(event: topics.ScramCredentialsLost) -> Iterable[LogLine]:
     yield LogLine("warning", message, {"kept_as": event.kept_as})
 
 
+@log_lines_for(NODE_LINES, topics.ClientQuotasChanged)
+def _(event: topics.ClientQuotasChanged) -> Iterable[LogLine]:
+    fields: LogFields = {
+        "of": ", ".join(f"{kind} {name or 'default'}" for kind, name in event.entity),
+        "quotas": _configs({key: f"{bound:g}" for key, bound in event.quotas.items()}),
+    }
+    yield LogLine("info", "Changed client quotas", fields)
+
+
+@log_lines_for(NODE_LINES, topics.ClientQuotasLost)
+def _(event: topics.ClientQuotasLost) -> Iterable[LogLine]:
+    message = "Dropped the damaged quotas of clients: they must be set again"
+    yield LogLine("warning", message, {"kept_as": event.kept_as})
+
+
 @log_lines_for(NODE_LINES, topics.ClientMetricsChanged)
 def _(event: topics.ClientMetricsChanged) -> Iterable[LogLine]:
     fields: LogFields = {"subscription": event.name, "configs": _configs(event.configs)}

@@ -9,6 +9,7 @@ Kafka's counterpart: `DefaultQuotaCallback` of `ClientQuotaManager`.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from msgspec import Struct
@@ -159,5 +160,16 @@ def ip_limits(table: QuotaTable) -> IpLimits:
         if address is None:
             default = float(int(bound))
         else:
-            by_address[address] = float(int(bound))
+            by_address[plain_address(address) or address] = float(int(bound))
     return IpLimits(by_address, default)
+
+
+def plain_address(text: str) -> str | None:
+    """An address as connections have it; None: it is none."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(address)

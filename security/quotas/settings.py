@@ -11,4 +11,3 @@ class ClientQuotaSettings(Struct, frozen=True):
     window: QuotaWindow = QuotaWindow()
     controller_window: QuotaWindow = QuotaWindow()
     measures_max: int = 10_000
-    quotas_max: int = 10_000

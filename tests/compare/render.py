@@ -141,6 +141,10 @@ UNORDERED: Final = frozenset(
         ("DescribeUserScramCredentialsResponse", "results"),
         ("AlterUserScramCredentialsResponse", "results"),
         ("QuotaAlterationResult", "entity"),
+        ("AlterClientQuotasResponse", "entries"),
+        ("DescribeClientQuotasResponse", "entries"),
+        ("QuotaEntry", "entity"),
+        ("QuotaEntry", "values"),
     }
 )
 """Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""
@@ -235,7 +239,9 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         if not spec.mark.in_version(version):
             continue
         value = getattr(struct, spec.name)
-        if spec.name == "throttle_time_ms" and value == 0:
+        if spec.name == "throttle_time_ms":
+            if value:  # in full seconds: a part of it has passed
+                values.append(f"throttle_time_ms=<{-(-value // 1000)} s>")
             continue
         if isinstance(value, Struct):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
@@ -245,7 +251,7 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
             for element in _in_order(struct, spec.name, value, version, names):
                 nested += _lines(element, version, names, f".{spec.name}", indent + "  ")
         else:
-            if (type(struct).__name__, spec.name) in UNORDERED:
+            if (type(struct).__name__, spec.name) in UNORDERED and value is not None:
                 value = sorted(value)
             if (type(struct).__name__, spec.name) in OFFSETS_OF_THE_METADATA_LOG:
                 values.append(f"{spec.name}=<offset>")

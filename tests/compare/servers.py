@@ -41,6 +41,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "small groups": {**_EVERYWHERE, "group.max.size": "2"},
     "forgetful": {**_EVERYWHERE, "offsets.retention.check.interval.ms": "200"},
     "broker configs": _EVERYWHERE,
+    "client quotas": _EVERYWHERE,
     "short lives": {
         **_EVERYWHERE,
         "log.retention.check.interval.ms": "100",

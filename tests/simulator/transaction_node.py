@@ -42,6 +42,7 @@ from tests.simulator.transaction_clients import PARTITIONS, SOURCE, TARGET
 from tests.topics.plane import Cluster, Loggers
 from topics.broker_config_store import BrokerConfigStore
 from topics.catalog import expected_partitions
+from topics.client_quota_store import ClientQuotaStore
 from topics.data_plane import DataPlane
 from topics.events import TopicChange, TopicCreated
 from topics.group_config_store import GroupConfigStore
@@ -197,6 +198,7 @@ class TransactionNode:
             group_configs=group_configs,
             broker_configs=broker_configs,
             scram=ScramStore(storage.scram_file, lambda _: None, lambda: b"a secret"),
+            client_quotas=ClientQuotaStore(storage.client_quotas_file, 10, lambda _: None),
             loggers=Loggers(),
             reply=self._reply,
             observe=lambda _: None,

@@ -38,6 +38,7 @@ from protocol.messages.produce import (
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, ProducerId, TopicId, TopicName
 from seams.authorizer import ALLOW_ALL, Authorizer
+from seams.client_throttle import UNLIMITED_BYTES, ClientThrottle
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -49,6 +50,7 @@ from topics.acl_store import AclStore
 from topics.admin_queue import Steps, run_now
 from topics.broker_config_store import BrokerConfigStore
 from topics.broker_properties import BrokerProperties
+from topics.client_quota_store import ClientQuotaStore
 from topics.cluster import BrokerConfig, LogDirSpace, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
@@ -109,6 +111,33 @@ class Loggers:
         self._levels[logger] = level or self._levels["root"]
 
 
+class Throttle(ClientThrottle):
+    """Refuses what the test says, and records what it was asked."""
+
+    is_active = True
+
+    def __init__(self) -> None:
+        self.fetch_max = UNLIMITED_BYTES
+        self.fetched: list[int] = []
+        self.is_over_fetch_quota = False
+        self.mutations: list[tuple[int, bool]] = []  # (partitions, whether strict)
+        self.mutations_left = 1 << 31
+
+    def fetch_max_bytes(self, _token: ReplyToken, /) -> int:
+        return self.fetch_max
+
+    def must_fetch_nothing(self, _token: ReplyToken, size: int, /) -> bool:
+        self.fetched.append(size)
+        return self.is_over_fetch_quota
+
+    def may_mutate(self, _token: ReplyToken, partitions: int, /, *, is_strict: bool) -> bool:
+        self.mutations.append((partitions, is_strict))
+        if is_strict and self.mutations_left <= 0:
+            return False
+        self.mutations_left -= partitions
+        return True
+
+
 class Waiting(Struct, eq=False):
     """A request that was handed in; `answer` once it was answered."""
 
@@ -138,6 +167,9 @@ class Plane:
         self.scram_file = MemoryFile()
         self.acls_file = MemoryFile()
         self.acls_max = 100
+        self.client_quotas_file = MemoryFile()
+        self.quotas_max = 3
+        self.throttle = Throttle()
         self.loggers = Loggers()
         self.cluster = Cluster()
         self.events: list[TopicEvent] = []
@@ -155,6 +187,9 @@ class Plane:
             self.settings.broker_properties,
             self.events.append,
             repair=self.repair,
+        )
+        self.client_quotas = ClientQuotaStore(
+            self.client_quotas_file, self.quotas_max, self.events.append, repair=self.repair
         )
         self.broker_configs = BrokerConfigStore(
             self.broker_configs_file,
@@ -175,6 +210,8 @@ class Plane:
             group_configs=self.group_configs,
             broker_configs=self.broker_configs,
             scram=self.scram,
+            client_quotas=self.client_quotas,
+            throttle=self.throttle,
             loggers=self.loggers,
             reply=self._reply,
             observe=self.events.append,

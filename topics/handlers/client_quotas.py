@@ -1,8 +1,5 @@
-"""Client quotas: of users, client ids and addresses. They are not served yet: none can be set.
+"""Client quotas: of users, client ids and addresses, as clients read and change them.
 
-DescribeClientQuotas checks its filter as Kafka does and finds nothing. AlterClientQuotas checks the
-change as Kafka does. A removal succeeds, because there is nothing to remove; a new quota is
-refused, because it would not be enforced.
 Kafka's counterpart: `ClientQuotasImage.describe`, `ClientQuotaControlManager`.
 """
 
@@ -10,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
+from protocol.java_text import INT_MAX, LONG_MAX
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
-    QuotaAlteration,
     QuotaAlterationResult,
     QuotaEntity,
     QuotaOperation,
@@ -21,20 +18,30 @@ from protocol.messages.alter_client_quotas import (
 from protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    QuotaEntry,
     QuotaFilterComponent,
+    QuotaValue,
 )
+from protocol.messages.describe_client_quotas import QuotaEntity as DescribedEntity
 from protocol.names import ErrorCode
-from topics.api_error import ApiError
-
-_USER: Final = "user"
-_CLIENT_ID: Final = "client-id"
-_IP: Final = "ip"
-_ENTITY_TYPES: Final = frozenset((_USER, _CLIENT_ID, _IP))
-
-_CLIENT_KEYS: Final = frozenset(
-    ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+from security.quotas.limits import (
+    CLIENT_QUOTA_KEYS,
+    EntityType,
+    QuotaEntityNames,
+    QuotaKey,
+    plain_address,
 )
-_IP_KEYS: Final = frozenset(("connection_creation_rate",))
+from topics.admin_queue import Steps
+from topics.api_error import ApiError, disk_error
+from topics.client_quota_store import ENTITY_NAME_MAX, ClientQuotaStore
+
+_ENTITY_TYPES: Final = frozenset(EntityType)
+_IP_KEYS: Final = frozenset((QuotaKey.CONNECTION_CREATION,))
+_FRACTIONS: Final = frozenset((QuotaKey.REQUEST, QuotaKey.CONTROLLER_MUTATION))
+"""Quotas that need not be whole numbers."""
+
+_FRACTION_MIN: Final = 1e-6
+_DUPLICATE: Final = "Ignoring duplicate entity"
 
 
 class MatchType(IntEnum):
@@ -44,21 +51,45 @@ class MatchType(IntEnum):
 
 
 _DONE: Final = ApiError(ErrorCode.NONE)
-_NOT_SERVED: Final = ApiError(
-    ErrorCode.UNSUPPORTED_VERSION,
-    "Client quotas are not served, so this quota would have no effect.",
-)
 
 
 def answer_describe_client_quotas(
-    request: DescribeClientQuotasRequest,
+    request: DescribeClientQuotasRequest, store: ClientQuotaStore
 ) -> DescribeClientQuotasResponse:
     fault = _filter_fault(request.components)
     if fault is not None:
         return DescribeClientQuotasResponse(
             error_code=fault.error_code, error_message=fault.message, entries=None
         )
-    return DescribeClientQuotasResponse()
+    return DescribeClientQuotasResponse(
+        entries=[
+            QuotaEntry(
+                [DescribedEntity(kind, name) for kind, name in entity],
+                [QuotaValue(key, bound) for key, bound in quotas.items()],
+            )
+            for entity, quotas in store.table.items()
+            if _matches(dict(entity), request.components, is_strict=request.strict)
+        ],
+    )
+
+
+def _matches(
+    entity: Mapping[str, str | None],
+    components: Sequence[QuotaFilterComponent],
+    *,
+    is_strict: bool,
+) -> bool:
+    """A strict filter names all parts of an entity, any other only some."""
+    if is_strict and len(entity) != len(components):
+        return False
+    return all(
+        component.entity_type in entity
+        and (
+            component.match_type == MatchType.SPECIFIED
+            or entity[component.entity_type] == component.match
+        )
+        for component in components
+    )
 
 
 def _filter_fault(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
@@ -75,7 +106,7 @@ def _filter_fault(components: Sequence[QuotaFilterComponent]) -> ApiError | None
         if fault is not None:
             return _invalid(fault)
         seen.add(kind)
-    if _IP in seen and len(seen) > 1:
+    if EntityType.IP in seen and len(seen) > 1:
         return _invalid(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
@@ -100,42 +131,108 @@ def _match_fault(component: QuotaFilterComponent) -> str | None:
     return None
 
 
-def answer_alter_client_quotas(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+def answer_alter_client_quotas(
+    request: AlterClientQuotasRequest, store: ClientQuotaStore
+) -> Steps[AlterClientQuotasResponse]:
+    """Each entity is checked by itself; the valid changes are made together."""
+    results: dict[QuotaEntityNames, ApiError] = {}
+    after = dict(store.table)
+    for alteration in request.entries:
+        # Of a type that is named twice the later name counts.
+        entity = {part.entity_type: part.entity_name for part in alteration.entity}
+        names = tuple(sorted(entity.items()))
+        keys = [operation.key for operation in alteration.ops]
+        if names in results or len(set(keys)) < len(keys):
+            # As in Kafka: what was named first is changed all the same.
+            results[names] = _invalid(f"{_DUPLICATE} {_shown(entity)}")
+        else:
+            results[names] = _alter(names, alteration.ops, after, store)
+    if not request.validate_only:
+        try:
+            yield from store.change(after)
+        except OSError as fault:
+            failed = disk_error(fault)
+            results = {
+                names: failed if error.error_code is ErrorCode.NONE else error
+                for names, error in results.items()
+            }
     return AlterClientQuotasResponse(
-        entries=[_altered(alteration) for alteration in request.entries]
+        entries=[
+            QuotaAlterationResult(
+                error.error_code, error.message, [QuotaEntity(*part) for part in names]
+            )
+            for names, error in results.items()
+        ]
     )
 
 
-def _altered(alteration: QuotaAlteration) -> QuotaAlterationResult:
-    """Of a type that is named twice the later name counts."""
-    entity = {part.entity_type: part for part in alteration.entity}
-    error = _alter(entity, alteration.ops)
-    return QuotaAlterationResult(error.error_code, error.message, list(entity.values()))
-
-
-def _alter(entity: Mapping[str, QuotaEntity], operations: Sequence[QuotaOperation]) -> ApiError:
+def _alter(
+    names: QuotaEntityNames,
+    operations: Sequence[QuotaOperation],
+    after: dict[QuotaEntityNames, Mapping[str, float]],
+    store: ClientQuotaStore,
+) -> ApiError:
+    """Change the table, or name the first fault."""
+    entity = dict(names)
     fault = _entity_fault(entity)
     if fault is not None:
         return _invalid(fault)
-    keys = _IP_KEYS if _IP in entity else _CLIENT_KEYS
-    values = [operation for operation in operations if not operation.remove]
-    for operation in values:
-        if operation.key not in keys:
-            return _invalid(f"Invalid configuration key {operation.key}")
-    return _NOT_SERVED if values else _DONE
+    quotas = dict(after.get(names, {}))
+    for operation in operations:
+        if operation.remove:
+            quotas.pop(operation.key, None)
+            continue
+        fault = _value_fault(entity, operation)
+        if fault is not None:
+            return _invalid(fault)
+        quotas[operation.key] = operation.value
+    if not quotas:
+        after.pop(names, None)
+    elif names not in after and len(after) >= store.quotas_max:
+        return _invalid(f"{store.quotas_max} entities have quotas: no others can be given any.")
+    else:
+        after[names] = quotas
+    return _DONE
 
 
-def _entity_fault(entity: Mapping[str, QuotaEntity]) -> str | None:
+def _value_fault(entity: Mapping[str, str | None], operation: QuotaOperation) -> str | None:
+    key, bound = operation.key, operation.value
+    if key not in (_IP_KEYS if EntityType.IP in entity else CLIENT_QUOTA_KEYS):
+        return f"Invalid configuration key {key}"
+    if not bound > 0:  # NaN as well: Kafka takes it, and throttles by nothing
+        return f"Quota {key} must be greater than 0"
+    if key in _FRACTIONS:
+        return None
+    most, kind = (INT_MAX, "an INT") if key in _IP_KEYS else (LONG_MAX, "a LONG")
+    if bound > most:
+        return f"Proposed value for {key} is too large for {kind}."
+    if bound % 1.0 > _FRACTION_MIN:
+        return f"{key} cannot be a fractional value."
+    return None
+
+
+def _entity_fault(entity: Mapping[str, str | None]) -> str | None:
     if not entity:
         return "Invalid empty client quota entity"
-    for kind, part in entity.items():
+    for kind, name in entity.items():
         if kind not in _ENTITY_TYPES:
             return f"Unhandled client quota entity type: {kind}"
-        if part.entity_name == "":
+        if name == "":
             return f"Empty {kind} not supported"
-    if _IP in entity and len(entity) > 1:
+        if name is not None and len(name) > ENTITY_NAME_MAX:
+            return f"The name of a {kind} is longer than {ENTITY_NAME_MAX} characters"
+    address = entity.get(EntityType.IP)
+    if EntityType.IP in entity and len(entity) > 1:
         return "Invalid client quota entity: an ip cannot be combined with a user or a client-id"
+    if address is not None and plain_address(address) is None:
+        # Kafka differs: it takes the name of a host, and asks DNS.
+        return f"{address} is not a valid IP"
     return None
+
+
+def _shown(entity: Mapping[str, str | None]) -> str:
+    parts = ", ".join(f"{kind}={name}" for kind, name in entity.items())
+    return f"ClientQuotaEntity(entries={{{parts}}})"
 
 
 def _invalid(text: str) -> ApiError:

@@ -15,10 +15,12 @@ from protocol.messages.create_partitions import (
 )
 from protocol.names import ErrorCode
 from seams.authorizer import Authorizer
+from seams.client_throttle import ClientThrottle
 from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
+    OVER_MUTATION_QUOTA,
     TOO_MANY_PARTITIONS,
     ApiError,
     disk_error,
@@ -29,6 +31,7 @@ from topics.registry import TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TOPIC_PARTITIONS_MAX
 from topics.topic_rights import forbidden_topics
 
+_STRICT_QUOTA_SINCE: Final = 3
 _DONE: Final = ApiError(ErrorCode.NONE)
 _FORBIDDEN: Final = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
@@ -38,6 +41,7 @@ def answer_create_partitions(
     token: ReplyToken,
     registry: TopicRegistry,
     authorizer: Authorizer,
+    throttle: ClientThrottle,
     node_id: int,
 ) -> Steps[CreatePartitionsResponse]:
     times = Counter(topic.name for topic in request.topics)
@@ -51,16 +55,18 @@ def answer_create_partitions(
     ]
     for requested in request.topics:
         if times[requested.name] == 1 and requested.name not in forbidden:
-            error = yield from _grow(
-                requested, registry, node_id, validate_only=request.validate_only
-            )
+            error = _fault(requested, registry, node_id)
+            if error is None:
+                error = yield from _grow(
+                    requested, token, registry, throttle, validate_only=request.validate_only
+                )
             results.append(CreatePartitionsTopicResult(requested.name, *error))
     return CreatePartitionsResponse(results=results)
 
 
-def _grow(
-    requested: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, *, validate_only: bool
-) -> Steps[ApiError]:
+def _fault(
+    requested: CreatePartitionsTopic, registry: TopicRegistry, node_id: int
+) -> ApiError | None:
     topic = registry.by_name(requested.name)
     if topic is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -72,6 +78,23 @@ def _grow(
     if topic.is_internal:
         # The offsets topic's count is part of the hash that locates a group.
         return internal_topic_error(topic.name, "given more partitions")
+    return None
+
+
+def _grow(
+    requested: CreatePartitionsTopic,
+    token: ReplyToken,
+    registry: TopicRegistry,
+    throttle: ClientThrottle,
+    *,
+    validate_only: bool,
+) -> Steps[ApiError]:
+    topic = registry.by_name(requested.name)
+    assert topic is not None, "it was checked"
+    additional = requested.count - len(topic.partitions)
+    is_strict = token.api_version >= _STRICT_QUOTA_SINCE
+    if not throttle.may_mutate(token, additional, is_strict=is_strict):
+        return OVER_MUTATION_QUOTA
     if validate_only:
         return _DONE
     try:

@@ -21,16 +21,25 @@ from protocol.messages.create_topics import (
 )
 from protocol.names import TRANSACTION_STATE_TOPIC, ErrorCode, TopicName
 from seams.authorizer import CLUSTER_NAME, Authorizer
+from seams.client_throttle import ClientThrottle
 from seams.reply_token import ReplyToken
 from seams.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 from topics.admin_queue import Steps
-from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, disk_error
+from topics.api_error import (
+    DUPLICATE_TOPIC,
+    OVER_MUTATION_QUOTA,
+    TOO_MANY_PARTITIONS,
+    ApiError,
+    disk_error,
+)
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import NewTopic, TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 DEFAULT = -1
+
+_STRICT_QUOTA_SINCE = 6
 
 _FORBIDDEN = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
@@ -44,7 +53,9 @@ class CreateTopicsHandler:
         node_id: int,
         settings: TopicSettings,
         authorizer: Authorizer,
+        throttle: ClientThrottle,
     ) -> None:
+        self._throttle = throttle
         self._registry = registry
         self._node_id = node_id
         self._settings = settings
@@ -64,7 +75,7 @@ class CreateTopicsHandler:
         requested = [topic for topic in request.topics if topic.name in permitted]
         too_many = sum(map(self._requested_partitions, requested)) > MAX_PARTITIONS_PER_REQUEST
         results_by_name = [
-            (topic.name, TOO_MANY_PARTITIONS if too_many else self._validate(topic))
+            (topic.name, TOO_MANY_PARTITIONS if too_many else self._permit(topic, token))
             for topic in requested
         ]
         valid = [result for _, result in results_by_name if isinstance(result, NewTopic)]
@@ -102,6 +113,16 @@ class CreateTopicsHandler:
         if topic.num_partitions == DEFAULT:
             return self._settings.num_partitions
         return max(topic.num_partitions, 0)
+
+    def _permit(self, topic: CreatableTopic, token: ReplyToken) -> NewTopic | ApiError:
+        """As in Kafka, what is only to be validated counts as well."""
+        new = self._validate(topic)
+        is_strict = token.api_version >= _STRICT_QUOTA_SINCE
+        if isinstance(new, ApiError) or self._throttle.may_mutate(
+            token, new.partitions, is_strict=is_strict
+        ):
+            return new
+        return OVER_MUTATION_QUOTA
 
     def _validate(self, topic: CreatableTopic) -> NewTopic | ApiError:
         """The topic to create, or the first error."""

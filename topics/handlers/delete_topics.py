@@ -16,12 +16,14 @@ from protocol.messages.delete_topics import (
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
 from seams.authorizer import CLUSTER_NAME, Authorizer
+from seams.client_throttle import ClientThrottle
 from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
     NO_SUCH_TOPIC,
     NO_SUCH_TOPIC_ID,
+    OVER_MUTATION_QUOTA,
     TOPIC_REFUSED,
     ApiError,
     disk_error,
@@ -31,6 +33,7 @@ from topics.registry import Topic, TopicRegistry
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 FIRST_VERSION_WITH_DISABLED: Final = 3
+_STRICT_QUOTA_SINCE: Final = 5
 
 _DONE: Final = ApiError(ErrorCode.NONE)
 _NEITHER: Final = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
@@ -55,6 +58,7 @@ def answer_delete_topics(
     token: ReplyToken,
     registry: TopicRegistry,
     authorizer: Authorizer,
+    throttle: ClientThrottle,
     *,
     enabled: bool,
 ) -> Steps[DeleteTopicsResponse]:
@@ -64,7 +68,15 @@ def answer_delete_topics(
     deleted: dict[TopicId, Topic] = {}
     results = list(_refused(request, token, registry, authorizer, deleted))
     internal = [topic for topic in deleted.values() if topic.is_internal]
-    others = [topic for topic in deleted.values() if not topic.is_internal]
+    others = []
+    is_strict = token.api_version >= _STRICT_QUOTA_SINCE
+    for topic in deleted.values():
+        if topic.is_internal:
+            continue
+        if throttle.may_mutate(token, len(topic.partitions), is_strict=is_strict):
+            others.append(topic)
+        else:
+            results.append(_result(topic.name, topic.topic_id, OVER_MUTATION_QUOTA))
     results += [
         _result(topic.name, topic.topic_id, internal_topic_error(topic.name, "deleted"))
         for topic in internal

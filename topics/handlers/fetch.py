@@ -28,6 +28,7 @@ from protocol.messages.fetch import (
 from protocol.names import ErrorCode, TopicId, TopicName
 from purgatory.purgatory import Purgatory
 from seams.authorizer import Authorizer
+from seams.client_throttle import ClientThrottle
 from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -36,7 +37,7 @@ from storage.batch.record_batch import iter_batches
 from topics.cluster import ClusterView
 from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
-from topics.fetch_session import FetchContext, FetchKey, RequestedPartition
+from topics.fetch_session import NO_SESSION, FetchContext, FetchKey, RequestedPartition
 from topics.fetch_session_cache import FetchSessionCache
 from topics.leader_epochs import NO_EPOCH
 from topics.log_read import (
@@ -55,6 +56,9 @@ from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
+_ANSWER_BYTES: Final = 20
+_PARTITION_BYTES: Final = 64  # beside its records
+
 ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 _NO_OFFSET: Final = -1
 _FIRST_VERSION_WITH_IDS: Final = 13
@@ -72,6 +76,7 @@ class FetchHandler:
         settings: TopicSettings,
         recovery: ProducerRecovery,
         authorizer: Authorizer,
+        throttle: ClientThrottle,
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
         hang_up: Callable[[ReplyToken], None],
@@ -84,6 +89,7 @@ class FetchHandler:
         self._fetch_max_bytes = settings.fetch_max_bytes
         self._recovery = recovery
         self._authorizer = authorizer
+        self._throttle = throttle
         self._reply = reply
         self._hang_up = hang_up
         self._answer_max_bytes = answer_max_bytes or (lambda: settings.fetch_max_bytes)
@@ -135,14 +141,16 @@ class FetchHandler:
         targets = self._targets(context, forbidden)
         if now is not None and self._must_restore(context, token, targets, deadline_ms, now):
             return
-        reads = self._read(request, targets, may_open=False)
+        # On the loop: a thread must not ask for it.
+        most = min(self._fetch_max_bytes, self._throttle.fetch_max_bytes(token))
+        reads = self._read(request, targets, most, may_open=False)
         if reads is not None:
             self._answer_or_park(context, token, reads, deadline_ms)
             return
         self._reading.add(token)
 
         def read_in_thread() -> list[LogReadResult] | None:
-            reads = self._read(request, targets, may_open=True)
+            reads = self._read(request, targets, most, may_open=True)
             self._thread_read_bytes += _bytes_of(reads)
             return reads
 
@@ -204,7 +212,8 @@ class FetchHandler:
         reads = [self._checked_again(read) for read in reads]
         # Without room an answer still has a batch: that is waited for, not answered with nothing.
         room = max(self._answer_room(), 1)
-        min_bytes = min(request.min_bytes, request.max_bytes, self._fetch_max_bytes, room)
+        most = min(self._fetch_max_bytes, self._throttle.fetch_max_bytes(token))
+        min_bytes = min(request.min_bytes, request.max_bytes, most, room)
         readable = [_readable_bytes(request, read, min_bytes) for read in reads]
         if (
             deadline_ms is None
@@ -305,11 +314,12 @@ class FetchHandler:
         self,
         request: FetchRequest,
         targets: Sequence[ReadablePartition | LogReadResult],
+        most: int,
         *,
         may_open: bool,
     ) -> list[LogReadResult] | None:
         """Read all, in any thread; None if a file must be opened and may not."""
-        room = min(request.max_bytes, self._fetch_max_bytes, self._answer_room())
+        room = min(request.max_bytes, most, self._answer_room())
         at_least_one = True
         reads: list[LogReadResult] = []
         for target in targets:
@@ -354,6 +364,10 @@ class FetchHandler:
     def _answer(
         self, context: FetchContext, token: ReplyToken, reads: Sequence[LogReadResult]
     ) -> None:
+        throttle = self._throttle
+        if throttle.is_active and throttle.must_fetch_nothing(token, _answer_size(reads)):
+            self._answer_throttled(context, token)
+            return
         answer = self.sessions.answer(context, reads)
         if isinstance(answer, ErrorCode):
             session_id = context.request.session_id
@@ -383,6 +397,15 @@ class FetchHandler:
             token,
             FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints),
         )
+
+    def _answer_throttled(self, context: FetchContext, token: ReplyToken) -> None:
+        """Nothing, and the client's session stays as it was: it asks for the same again."""
+        session = context.session
+        session_id = NO_SESSION if session is None else session.session_id
+        error_code = ErrorCode.NONE
+        if session is not None and session.epoch != context.epoch:
+            error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._reply(token, FetchResponse(error_code=error_code, session_id=session_id))
 
     def _finish(self, token: ReplyToken, data: PartitionData, partition: Partition) -> bool:
         """Adapt the result to the version; True if the response must have the leader's address."""
@@ -453,6 +476,11 @@ def _readable_bytes(request: FetchRequest, read: LogReadResult, min_bytes: int) 
     for _, header in iter_batches(data.records or b""):
         next_offset = header.next_offset
     return read.limit if next_offset < end else size
+
+
+def _answer_size(reads: Sequence[LogReadResult]) -> int:
+    """Bytes of the answer, nearly: Kafka encodes it to find out."""
+    return _ANSWER_BYTES + sum(read.size + _PARTITION_BYTES for read in reads)
 
 
 def _bytes_of(reads: Sequence[LogReadResult] | None) -> int:

@@ -26,6 +26,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.authorizer import CLUSTER_NAME, Authorizer
+from seams.client_throttle import ClientThrottle
 from seams.reply_token import ReplyToken
 from seams.topic_names import is_internal, name_fault
 from topics.admin_queue import Steps
@@ -64,7 +65,9 @@ class MetadataHandler:
         settings: TopicSettings,
         observe: Callable[[TopicEvent], None],
         authorizer: Authorizer,
+        throttle: ClientThrottle,
     ) -> None:
+        self._throttle = throttle
         self._registry = registry
         self._cluster = cluster
         self._settings = settings
@@ -110,10 +113,16 @@ class MetadataHandler:
             self._topics_to_create(request, forbidden)
         )
 
-    def create(self, request: MetadataRequest, forbidden: ForbiddenTopics) -> Steps[None]:
-        """Create the topics that it names and that still do not exist. In the admin queue."""
+    def create(
+        self, request: MetadataRequest, token: ReplyToken, forbidden: ForbiddenTopics
+    ) -> Steps[None]:
+        """Create the topics that it names and that still do not exist. In the admin queue.
+
+        Beyond the client's quota of mutations none is created: it asks again.
+        """
         for name in self._topics_to_create(request, forbidden):
-            yield from self._create(name)
+            if self._throttle.may_mutate(token, self._settings.num_partitions, is_strict=True):
+                yield from self._create(name)
 
     def _topics_to_create(
         self, request: MetadataRequest, forbidden: ForbiddenTopics

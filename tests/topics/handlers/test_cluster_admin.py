@@ -13,13 +13,6 @@ from protocol.messages.add_raft_voter import (
     AddRaftVoterResponse,
     RaftVoterListener,
 )
-from protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    QuotaAlteration,
-    QuotaEntity,
-    QuotaOperation,
-)
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -234,17 +227,3 @@ def test_a_feature_is_served_at_its_finalized_level_only(plane: Plane, feature) 
         is_present = level == feature.max_version
         assert (answer.error_code is ErrorCode.NONE) == is_present
         assert (answer.error_message is None) == is_present
-
-
-# What is not served
-
-
-def test_a_quota_is_refused_because_it_would_have_no_effect(plane: Plane) -> None:
-    entity = [QuotaEntity("user", "amy")]
-    quota = QuotaOperation("producer_byte_rate", 1_000.0)
-    for validate_only in (False, True):
-        request = AlterClientQuotasRequest([QuotaAlteration(entity, [quota])], validate_only)
-        (result,) = plane.ask(request, 1, AlterClientQuotasResponse).entries
-        assert result.error_code is ErrorCode.UNSUPPORTED_VERSION
-        assert result.error_message is not None
-        assert "not served" in result.error_message
