@@ -10,7 +10,7 @@ again. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
@@ -23,6 +23,7 @@ from coordinator.decision_failed import DecisionFailed
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, FindTransactions, find_coordinator
 from coordinator.group_counts import GroupCounts
+from coordinator.group_rights import lacks_protocol, with_rights
 from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
 from coordinator.image import LoadStart
@@ -75,9 +76,6 @@ from seams.transactions import TransactionVerifier
 from storage.api import Log, LoggedRecord, Position
 
 R = TypeVar("R", bound=GroupRequest)
-
-PROTOCOL_NEEDED_SINCE: Final = 5
-"""KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
 
 
 def _raise(_partition: int, failure: Exception) -> None:
@@ -133,9 +131,7 @@ class GroupCoordinator:
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
         self._endpoint, self._find_transactions = endpoint, find_transactions
-        self._reply = reply
-        self._observe = observe
-        self._shard_failed = shard_failed
+        self._reply, self._observe, self._shard_failed = reply, observe, shard_failed
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
@@ -164,15 +160,17 @@ class GroupCoordinator:
             first_unstable_changed,
             history_sink,
         )
+        active, serve, fail = self._active, self._serve, self._fail
         self.transactions = TransactionalCommits(
-            self._active, topics, verifier, serve=self._serve, reply=reply, fail=self._fail
+            active, topics, verifier, authorizer, serve=serve, reply=reply, fail=fail
         )
         self.write_marker = self.transactions.write_marker
-        self.handlers = self._handlers()
+        self.handlers = with_rights(self._handlers(), authorizer, topics, reply)
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:
-        active, loading, reply = self._active, self._loading, self._reply
-        many = ManyGroups(active, loading, absence=self._absence, reply=reply, fail=self._fail)
+        active, loading, absence = self._active, self._loading, self._absence
+        reply, fail = self._reply, self._fail
+        many = ManyGroups(active, loading, self.authorizer, absence=absence, reply=reply, fail=fail)
         return {
             ApiKey.HEARTBEAT: self._heartbeat,
             ApiKey.OFFSET_COMMIT: self._offset_commit,
@@ -253,9 +251,7 @@ class GroupCoordinator:
 
     def _sync_group(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, SyncGroupRequest)
-        if token.api_version >= PROTOCOL_NEEDED_SINCE and (
-            request.protocol_type is None or request.protocol_name is None
-        ):
+        if lacks_protocol(request, token):
             self._refuse(request, token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif not request.group_id:
             self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
@@ -373,14 +369,14 @@ class GroupCoordinator:
         error_code: ErrorCode,
         member_id: MemberId = UNKNOWN_MEMBER_ID,
     ) -> None:
-        response = refuse(request, token.api_version, self._topics, error_code, member_id)
+        authorizer = self.authorizer
+        response = refuse(request, token, self._topics, error_code, authorizer, member_id)
         self._reply(token, response)
 
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
-        endpoint = self._endpoint(token)
-        find, version = self._find_transactions, token.api_version
-        self._reply(token, find_coordinator(request, version, endpoint, find))
+        endpoint, find = self._endpoint(token), self._find_transactions
+        self._reply(token, find_coordinator(request, token, endpoint, find, self.authorizer))
 
     # ------------------------------------------------------------ partitions come and go
 

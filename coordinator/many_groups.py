@@ -54,6 +54,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.names import ErrorCode, GroupId
 from protocol.primitives import fits_string
+from seams.authorizer import Authorizer
 from seams.java_hash import partition_of
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -91,6 +92,7 @@ class ManyGroups:
         self,
         active: list[Shard | None],
         loading: dict[int, Shard],
+        authorizer: Authorizer,
         *,
         absence: Callable[[int], ErrorCode],
         reply: Send,
@@ -99,6 +101,7 @@ class ManyGroups:
         """`absence` says why no shard serves a partition; `fail` ends a shard after a bug."""
         self._active = active
         self._loading = loading
+        self._authorizer = authorizer
         self._absence = absence
         self._reply = reply
         self._fail = fail
@@ -119,7 +122,7 @@ class ManyGroups:
             place: int, group: OffsetFetchRequestGroup, shard: Shard
         ) -> ShardAnswer[tuple[int, OffsetFetchResponseGroup]] | ErrorCode:
             found, position = shard.offset_turns.fetch(
-                group, version, now, require_stable=request.require_stable
+                group, token, now, require_stable=request.require_stable
             )
             counts_against_budget = len(wanted) > 1 or is_large(found)
             if counts_against_budget and not budget.takes(fetched_bytes(found)):
@@ -130,7 +133,10 @@ class ManyGroups:
             for place, group in enumerate(wanted):
                 refusals = partial(fetch_refusals, place, group, version)
                 run = partial(fetch, place, group)
-                if not budget:
+                if not self._authorizer.may_describe_group(token, group.group_id):
+                    forbidden = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                    yield ShardQuestion(NO_PARTITION, run, refusals, forbidden)
+                elif not budget:
                     yield ShardQuestion(NO_PARTITION, run, refusals, ErrorCode.INVALID_REQUEST)
                 elif not fits_string(group.group_id):
                     yield ShardQuestion(NO_PARTITION, run, refusals, ErrorCode.INVALID_GROUP_ID)
@@ -159,6 +165,10 @@ class ManyGroups:
         def build(found: list[ListedGroup], error_code: ErrorCode) -> Response:
             if error_code is not ErrorCode.NONE:
                 return ListGroupsResponse(error_code=error_code)
+            if self._authorizer.is_enabled:
+                named = (group.group_id for group in found)
+                shown = self._authorizer.listable_groups(token, named)
+                found = [group for group in found if group.group_id in shown]
             return ListGroupsResponse(groups=found)
 
         def list_of(shard: Shard) -> ShardAnswer[ListedGroup]:
@@ -171,39 +181,48 @@ class ManyGroups:
         assert isinstance(request, DescribeGroupsRequest)
         budget = AnswerBudget()
         operations = request.include_authorized_operations
-        how = classic_description(token.api_version, operations=operations)
+        how = classic_description(token, self._authorizer, operations=operations)
+        allowed, forbidden = self._split(token, request.groups, self._authorizer.may_describe_group)
+        refused = describe_refusals(forbidden, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
-            return DescribeGroupsResponse(groups=found)
+            return DescribeGroupsResponse(groups=[*refused, *found])
 
         def describe(group_ids: Sequence[GroupId], shard: Shard) -> ShardAnswer[DescribedGroup]:
             return shard.describe(group_ids, how, now, budget)
 
-        self._ask_by_partition(request.groups, describe, describe_refusals, build, token, now)
+        self._ask_by_partition(allowed, describe, describe_refusals, build, token, now)
 
     def describe_consumer_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ConsumerGroupDescribeRequest)
         budget = AnswerBudget()
-        how = consumer_description(operations=request.include_authorized_operations)
+        operations = request.include_authorized_operations
+        how = consumer_description(token, self._authorizer, operations=operations)
+        may_describe = self._authorizer.may_describe_group
+        allowed, forbidden = self._split(token, request.group_ids, may_describe)
+        refused = describe_consumer_refusals(forbidden, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
         def build(found: list[DescribedConsumerGroup], _: ErrorCode) -> Response:
-            return ConsumerGroupDescribeResponse(groups=found)
+            return ConsumerGroupDescribeResponse(groups=[*refused, *found])
 
         def describe(
             group_ids: Sequence[GroupId], shard: Shard
         ) -> ShardAnswer[DescribedConsumerGroup]:
             return shard.describe(group_ids, how, now, budget)
 
-        group_ids, refusals = request.group_ids, describe_consumer_refusals
+        refusals = describe_consumer_refusals
         self._ask_by_partition(
-            group_ids, describe, refusals, build, token, now, exists=_may_be_consumer_group
+            allowed, describe, refusals, build, token, now, exists=_may_be_consumer_group
         )
 
     def delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DeleteGroupsRequest)
+        named = dict.fromkeys(request.groups_names)
+        allowed, forbidden = self._split(token, named, self._authorizer.may_delete_group)
+        refused = delete_refusals(forbidden, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
         def build(found: list[DeletableGroupResult], _: ErrorCode) -> Response:
-            return DeleteGroupsResponse(results=found)
+            return DeleteGroupsResponse(results=[*found, *refused])
 
         def delete(
             group_ids: Sequence[GroupId], shard: Shard
@@ -212,10 +231,26 @@ class ManyGroups:
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             return shard.offset_turns.delete_groups(group_ids, token, now)
 
-        group_ids = dict.fromkeys(request.groups_names)
-        self._ask_by_partition(group_ids, delete, delete_refusals, build, token, now)
+        self._ask_by_partition(allowed, delete, delete_refusals, build, token, now)
 
     # ------------------------------------------------------------ the steps they share
+
+    def _split(
+        self,
+        token: ReplyToken,
+        group_ids: Iterable[GroupId],
+        may: Callable[[ReplyToken, GroupId], bool],
+    ) -> tuple[Iterable[GroupId], Sequence[GroupId]]:
+        """What the client may ask about, and what it may not. Kafka's counterpart:
+        `AuthHelper.partitionSeqByAuthorized`.
+        """
+        if not self._authorizer.is_enabled:
+            return group_ids, ()
+        allowed: list[GroupId] = []
+        forbidden: list[GroupId] = []
+        for group_id in group_ids:
+            (allowed if may(token, group_id) else forbidden).append(group_id)
+        return allowed, forbidden
 
     def _ask_by_partition(
         self,

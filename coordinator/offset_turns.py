@@ -7,6 +7,7 @@ Kafka's counterpart: `GroupCoordinatorShard`, the methods that call `OffsetMetad
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
@@ -41,7 +42,15 @@ CarryOut = Callable[[GroupId, AnyGroup | None, Outcome, Now], None]
 
 
 class OffsetTurns:
-    __slots__ = ("_carry_out", "_log", "_restore", "_settings", "_store", "_topics")
+    __slots__ = (
+        "_authorizer",
+        "_carry_out",
+        "_log",
+        "_restore",
+        "_settings",
+        "_store",
+        "_topics",
+    )
 
     def __init__(
         self,
@@ -57,6 +66,7 @@ class OffsetTurns:
         self._store = store
         self._settings = context.settings
         self._topics = context.topics
+        self._authorizer = context.consumer.authorizer
         self._restore = restore
         self._carry_out = carry_out
 
@@ -80,11 +90,13 @@ class OffsetTurns:
         self._turn(commit.request.group_id, decide, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
-        group_id, topics = request.group_id, self._topics
+        group_id, topics, authorizer = request.group_id, self._topics, self._authorizer
         pending = self._store.transactions.pending.of_group(group_id)
         self._turn(
             group_id,
-            lambda group: decide_offset_delete(group, request, token, now, topics, pending),
+            lambda group: decide_offset_delete(
+                group, request, token, now, topics, pending, authorizer
+            ),
             now,
         )
 
@@ -102,7 +114,7 @@ class OffsetTurns:
     def fetch(
         self,
         wanted: OffsetFetchRequestGroup,
-        api_version: int,
+        token: ReplyToken,
         now: Now,
         *,
         require_stable: bool = False,
@@ -114,8 +126,11 @@ class OffsetTurns:
         unstable: Unstable = NOTHING_UNSTABLE
         if require_stable:
             unstable = self._store.transactions.pending.of_group(group_id)
+        undescribable = partial(self._authorizer.undescribable_topics, token)
         try:
-            found = fetch_offsets_of_group(group, wanted, api_version, self._topics, unstable)
+            found = fetch_offsets_of_group(
+                group, wanted, token.api_version, self._topics, unstable, undescribable
+            )
         except Exception as failure:
             raise DecisionFailed(failure) from failure
         return found, self._store.offsets_position(group_id)

@@ -11,7 +11,7 @@ from coordinator.classic.decide.describe_group import refuse_describe_group
 from coordinator.classic.decide.join_answers import join_refusal
 from coordinator.consumer.decide.describe_group import refuse_describe_consumer_group
 from coordinator.consumer.decide.refusal import refuse_heartbeat
-from coordinator.offsets.offset_commit import refuse_offset_commit
+from coordinator.offsets.offset_commit import refuse_offset_commit, unreadable_commits
 from coordinator.offsets.offset_delete import refuse_offset_delete
 from coordinator.offsets.offset_fetch import refuse_offset_fetch
 from coordinator.offsets.txn_offset_commit import (
@@ -44,6 +44,8 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
 from protocol.primitives import echoed
+from seams.authorizer import Authorizer
+from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 
 GroupRequest = (
@@ -68,11 +70,14 @@ def may_create_group(request: GroupRequest) -> bool:
 
 def refuse(
     request: GroupRequest,
-    api_version: int,
+    token: ReplyToken,
     topics: TopicsView,
     error_code: ErrorCode,
+    authorizer: Authorizer,
     member_id: MemberId = UNKNOWN_MEMBER_ID,
 ) -> Response:
+    """What of a commit the client may not do is still named as such."""
+    api_version = token.api_version
     match request:
         case HeartbeatRequest():
             if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -86,11 +91,14 @@ def refuse(
         case LeaveGroupRequest():
             return LeaveGroupResponse(error_code=error_code)
         case OffsetCommitRequest():
-            return refuse_offset_commit(request, api_version, topics, error_code)
+            unreadable = unreadable_commits(request, token, topics, authorizer)
+            return refuse_offset_commit(request, api_version, topics, error_code, unreadable)
         case OffsetDeleteRequest():
             return refuse_offset_delete(error_code)
         case TxnOffsetCommitRequest():
-            commit = txn_offset_commit_of(request, topics)
+            names = (topic.name for topic in request.topics)
+            unreadable = authorizer.unreadable_topics(token, names)
+            commit = txn_offset_commit_of(request, topics, unreadable)
             return txn_offset_commit_refusal(commit, api_version, error_code)
         case ConsumerGroupHeartbeatRequest():
             return refuse_heartbeat(error_code)

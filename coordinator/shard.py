@@ -98,6 +98,7 @@ class Shard:
         self._settings = settings
         self._decision_context = DecisionContext(settings, context.new_member_id, context.consumer)
         self._topics = context.topics
+        self._authorizer = context.consumer.authorizer
         self._compute = context.compute
         self._reply = context.reply
         self._observe = context.observe
@@ -306,7 +307,9 @@ class Shard:
             self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
         try:
-            outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
+            outcome = decide_offset_commit(
+                group, request, token, now, self._settings, self._topics, self._authorizer
+            )
         except Exception as failure:
             raise DecisionFailed(failure) from failure
         self._offsets_outcome(request.group_id, group, outcome, now)

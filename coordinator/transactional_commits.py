@@ -26,6 +26,7 @@ from protocol.messages import Request
 from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from protocol.names import OFFSETS_TOPIC, ApiKey, ErrorCode, TransactionalId
 from protocol.primitives import fits_string
+from seams.authorizer import Authorizer
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -58,6 +59,7 @@ class TransactionalCommits:
         active: Sequence[Shard | None],
         topics: TopicsView,
         verifier: TransactionVerifier | None,
+        authorizer: Authorizer,
         *,
         serve: Serve,
         reply: Send,
@@ -67,6 +69,7 @@ class TransactionalCommits:
         self._active = active
         self._topics = topics
         self._verifier = verifier
+        self._authorizer = authorizer
         self._serve = serve
         self._reply = reply
         self._fail = fail
@@ -79,7 +82,9 @@ class TransactionalCommits:
 
     def commit(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, TxnOffsetCommitRequest)
-        commit = txn_offset_commit_of(request, self._topics)
+        names = (topic.name for topic in request.topics)
+        unreadable = self._authorizer.unreadable_topics(token, names)
+        commit = txn_offset_commit_of(request, self._topics, unreadable)
         if not commit.known:
             self._refuse(commit, token, ErrorCode.NONE)
         elif not request.group_id:

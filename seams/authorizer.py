@@ -113,6 +113,39 @@ class Authorizer:
         """READ on the group: GROUP_AUTHORIZATION_FAILED if not."""
         return self.allows(token, AclOperation.READ, ResourceType.GROUP, group_id)
 
+    def may_describe_group(self, token: ReplyToken, group_id: GroupId, /) -> bool:
+        """DESCRIBE on the group: GROUP_AUTHORIZATION_FAILED if not."""
+        return self.allows(token, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+
+    def may_delete_group(self, token: ReplyToken, group_id: GroupId, /) -> bool:
+        """DELETE on the group: GROUP_AUTHORIZATION_FAILED if not."""
+        return self.allows(token, AclOperation.DELETE, ResourceType.GROUP, group_id)
+
+    def listable_groups(self, token: ReplyToken, groups: Iterable[str], /) -> frozenset[str]:
+        """Those that ListGroups shows: all to a client with DESCRIBE on the cluster."""
+        named, operation = frozenset(groups), AclOperation.DESCRIBE
+        if self.allows(token, operation, ResourceType.CLUSTER, CLUSTER_NAME, logs_refusal=False):
+            return named
+        return self.allowed_names(token, operation, ResourceType.GROUP, named, logs_refusals=False)
+
+    def unreadable_topics(
+        self, token: ReplyToken, topics: Iterable[TopicName], /
+    ) -> frozenset[TopicName]:
+        """Those of the topics on which the client has no READ."""
+        if not self.is_enabled:
+            return frozenset()
+        named = frozenset(topics)
+        return named - self.allowed_names(token, AclOperation.READ, ResourceType.TOPIC, named)
+
+    def undescribable_topics(
+        self, token: ReplyToken, topics: Iterable[TopicName], /
+    ) -> frozenset[TopicName]:
+        """Those of the topics on which the client has no DESCRIBE."""
+        if not self.is_enabled:
+            return frozenset()
+        named = frozenset(topics)
+        return named - self.allowed_names(token, AclOperation.DESCRIBE, ResourceType.TOPIC, named)
+
     def describable_topics(
         self, token: ReplyToken, topics: Iterable[TopicName], /
     ) -> frozenset[TopicName]:

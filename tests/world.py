@@ -59,6 +59,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.assignment_runner import AssignmentRunner
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.group_configs import GroupConfigs
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -188,6 +189,7 @@ class World:
     assignment_runner: AssignmentRunner | None = None
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
     verifier: TransactionVerifier | None = None  # None: a broker without transactions
+    authorizer: Authorizer = ALLOW_ALL
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
         kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
@@ -224,6 +226,7 @@ class World:
             offsets_forgotten=self.forgotten.append,
             group_configs=self.group_configs,
             verifier=self.verifier,
+            authorizer=self.authorizer,
             first_unstable_changed=lambda *reported: self.first_unstable.append(reported),
         )
         for partition, log in logs.items():

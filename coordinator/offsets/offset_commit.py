@@ -2,7 +2,8 @@
 
 Route: dispatch -> Shard.offset_commit -> decide_offset_commit -> records -> log -> stored ->
 answer. Two layers of refusal, as in Kafka. Topics and partitions that do not exist are refused one
-by one, before the group is asked; if nothing is left, it is not asked at all. Then the group, by
+by one, before the group is asked, and so are topics that the client may not read; if nothing is
+left, it is not asked at all. Then the group, by
 the rules of its type, accepts or refuses all that is left (`GroupView.validate_offset_commit`);
 single partitions whose metadata is too long are refused too. There is no error for the whole
 request, so the group's refusal stands on each partition that reached it.
@@ -12,6 +13,7 @@ Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManag
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from coordinator.events import Event, GroupCreated
@@ -30,6 +32,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.names import ErrorCode, GenerationId, TopicId, TopicName
 from protocol.primitives import echoed, fits_string
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
@@ -42,6 +45,8 @@ OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_
 
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
+
+NONE_UNREADABLE: Final[frozenset[TopicName]] = frozenset()
 
 RETENTION_NOT_GIVEN: Final = -1
 NO_EXPIRY: Final = -1
@@ -61,29 +66,68 @@ def decide_offset_commit(
     now: Now,
     settings: GroupSettings,
     topics: TopicsView,
+    authorizer: Authorizer = ALLOW_ALL,
 ) -> Outcome:
     """Keep what may be kept; a commit by a member in its generation also extends its session."""
-    known = _all_known(request, token.api_version, topics)
-    if known:
-        return _commit(group, request, known, [], token, now, settings)
-    known, refused = _split(request, token.api_version, topics)
+    unreadable = unreadable_commits(request, token, topics, authorizer)
+    if not unreadable:
+        all_known = _all_known(request, token.api_version, topics)
+        if all_known:
+            return _commit(group, request, all_known, [], token, now, settings)
+    known, refused = _split(request, token.api_version, topics, unreadable)
     if known:
         return _commit(group, request, known, refused, token, now, settings)
     return Outcome((Reply(token, OffsetCommitResponse(0, refused)),))
 
 
 def refuse_offset_commit(
-    request: OffsetCommitRequest, api_version: int, topics: TopicsView, error_code: ErrorCode
+    request: OffsetCommitRequest,
+    api_version: int,
+    topics: TopicsView,
+    error_code: ErrorCode,
+    unreadable: AbstractSet[TopicName] = NONE_UNREADABLE,
 ) -> OffsetCommitResponse:
     """The answer of a coordinator that cannot look at the group: loading, not ours, shut down.
 
-    What does not exist is still named as such, and only the rest gets the coordinator's error.
+    What does not exist is still named as such, and what the client may not read; only the rest
+    gets the coordinator's error.
     """
-    known, refused = _split(request, api_version, topics)
+    known, refused = _split(request, api_version, topics, unreadable)
     answers = _all_refused(known, error_code)
     if refused:
         answers = _merge(refused, answers, api_version)
     return OffsetCommitResponse(0, answers)
+
+
+def forbid_offset_commit(
+    request: OffsetCommitRequest, error_code: ErrorCode
+) -> OffsetCommitResponse:
+    """The answer to a client without a right on the group: nothing else is looked at."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                echoed(topic.name),
+                topic.topic_id,
+                [
+                    OffsetCommitResponsePartition(p.partition_index, error_code)
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def unreadable_commits(
+    request: OffsetCommitRequest, token: ReplyToken, topics: TopicsView, authorizer: Authorizer
+) -> frozenset[TopicName]:
+    """The names of the request's topics that the client may not read. An unknown id has none."""
+    if not authorizer.is_enabled:
+        return NONE_UNREADABLE
+    if token.api_version < _TOPIC_IDS_SINCE:
+        return authorizer.unreadable_topics(token, [topic.name for topic in request.topics])
+    names = [topics.topic_name(topic.topic_id) for topic in request.topics]
+    return authorizer.unreadable_topics(token, [name for name in names if name is not None])
 
 
 # ---------------------------------------------------------------- what exists
@@ -117,9 +161,12 @@ def _all_known(
 
 
 def _split(
-    request: OffsetCommitRequest, api_version: int, topics: TopicsView
+    request: OffsetCommitRequest,
+    api_version: int,
+    topics: TopicsView,
+    unreadable: AbstractSet[TopicName],
 ) -> tuple[list[KnownTopic], list[OffsetCommitResponseTopic]]:
-    """What exists, and the answers to what does not.
+    """What exists and may be read, and the answers to what does or may not.
 
     A known topic of which no partition is left, or none was named, is in neither.
     """
@@ -128,15 +175,17 @@ def _split(
     for topic in request.topics:
         name: TopicName | None = topic.name
         topic_id: TopicId | None = topic.topic_id
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if api_version >= _TOPIC_IDS_SINCE:
             name = topics.topic_name(topic.topic_id)
-            unknown = ErrorCode.UNKNOWN_TOPIC_ID
+            refusal = ErrorCode.UNKNOWN_TOPIC_ID
         else:
             topic_id = topics.topic_id(topic.name)
-        if name is None or topic_id is None:
+        if name in unreadable:
+            refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if name is None or topic_id is None or name in unreadable:
             answers = [
-                OffsetCommitResponsePartition(partition.partition_index, unknown)
+                OffsetCommitResponsePartition(partition.partition_index, refusal)
                 for partition in topic.partitions
             ]
             refused.append(OffsetCommitResponseTopic(echoed(topic.name), topic.topic_id, answers))

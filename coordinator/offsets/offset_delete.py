@@ -2,8 +2,8 @@
 
 Route: dispatch -> Shard.offset_delete -> decide_offset_delete. First the group's type may refuse
 (`GroupView.validate_offset_delete`): a classic group with members must be one of consumers, whose
-subscriptions can be read. Then topics that the group subscribes to are refused one by one. Offsets
-that were never committed are deleted without an error.
+subscriptions can be read. Then topics are refused one by one that the client may not read, or that
+the group subscribes to. Offsets that were never committed are deleted without an error.
 Kafka's counterpart: `KafkaApis.handleOffsetDeleteRequest`,
 `OffsetMetadataManager.deleteOffsets`, `Group.isSubscribedToTopic`.
 """
@@ -26,6 +26,7 @@ from protocol.messages.offset_delete import (
 )
 from protocol.names import ErrorCode, TopicName
 from protocol.primitives import echoed
+from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
@@ -39,12 +40,14 @@ def decide_offset_delete(
     now: Now,
     topics: TopicsView,
     pending: PendingOfTopics = NOTHING_PENDING,
+    authorizer: Authorizer = ALLOW_ALL,
 ) -> Outcome:
     """Pending offsets are deleted like committed ones."""
     error_code = _refusal(group, request)
     if group is None or error_code is not ErrorCode.NONE:
         return Outcome([Reply(token, refuse_offset_delete(error_code))])
 
+    unreadable = authorizer.unreadable_topics(token, (topic.name for topic in request.topics))
     unknown: list[OffsetDeleteResponseTopic] = []
     answers: list[OffsetDeleteResponseTopic] = []
     records: list[RecordPair] = []
@@ -52,6 +55,10 @@ def decide_offset_delete(
     uncommitted: list[tuple[TopicName, list[int]]] = []
     for topic in request.topics:
         name = topic.name
+        if name in unreadable:
+            named = [partition.partition_index for partition in topic.partitions]
+            unknown.append(_answer(name, named, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
         known, missing = _split(topic, topics)
         if missing is not None:
             unknown.append(_answer(name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

@@ -11,7 +11,8 @@ Kafka's counterpart: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManage
 `OffsetFetchResponse.groupError`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from coordinator.group import CommittedOffset
@@ -47,6 +48,13 @@ Unstable = Mapping[TopicName, Collection[int]]
 """Partitions with a transactional commit that is still open."""
 
 NOTHING_UNSTABLE: Final[Unstable] = {}
+
+Undescribable = Callable[[Iterable[TopicName]], AbstractSet[TopicName]]
+"""Those of some topics that the client may not see."""
+
+
+def _see_all(_topics: Iterable[TopicName]) -> frozenset[TopicName]:
+    return frozenset()
 
 
 def wanted_groups(
@@ -114,10 +122,13 @@ def refuse_offset_fetch(
 
     Kafka differs: from version 2 on it leaves the partitions out. aiokafka asks in version 3 and
     looks at nothing but the partitions; it would take the silence of a coordinator that is loading
-    for "nothing was committed", begin at the start of the log and commit that.
+    for "nothing was committed", begin at the start of the log and commit that. A client without
+    rights is answered as by Kafka: it cannot commit either.
     """
     if api_version >= GROUPS_SINCE:
         return OffsetFetchResponseGroup(echoed(wanted.group_id), error_code=error_code)
+    if error_code is ErrorCode.GROUP_AUTHORIZATION_FAILED and api_version >= GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(wanted.group_id, error_code=error_code)
     topics = [_without_offsets(topic, topic.name, error_code) for topic in wanted.topics or ()]
     place = error_code if api_version >= GROUP_ERROR_SINCE else ErrorCode.NONE
     return OffsetFetchResponseGroup(wanted.group_id, topics, place)
@@ -129,6 +140,7 @@ def fetch_offsets_of_group(
     api_version: int,
     topics: TopicsView,
     unstable: Unstable = NOTHING_UNSTABLE,
+    undescribable: Undescribable = _see_all,
 ) -> OffsetFetchResponseGroup:
     """The answer for one group: the partitions that it asks for, or all that were committed.
 
@@ -142,9 +154,13 @@ def fetch_offsets_of_group(
                 return refuse_offset_fetch(wanted, api_version, error_code)
         committed = group.offsets
     if wanted.topics is None:
-        found = _all_topics(committed, api_version, topics, unstable)
+        hidden = undescribable(committed)
+        shown = {name: committed[name] for name in committed if name not in hidden}
+        found = _all_topics(shown if hidden else committed, api_version, topics, unstable)
     else:
-        found = _listed_topics(committed, wanted.topics, api_version, topics, unstable)
+        found = _listed_topics(
+            committed, wanted.topics, api_version, topics, unstable, undescribable
+        )
     return OffsetFetchResponseGroup(wanted.group_id, found)
 
 
@@ -174,15 +190,20 @@ def _listed_topics(
     api_version: int,
     topics: TopicsView,
     unstable: Unstable,
+    undescribable: Undescribable,
 ) -> list[OffsetFetchResponseTopics]:
-    """Topic by topic as asked; those whose id nobody knows stand at the end."""
+    """Topic by topic as asked; those whose id nobody knows, or that are hidden, at the end."""
     found: list[OffsetFetchResponseTopics] = []
-    unknown: list[OffsetFetchResponseTopics] = []
-    for topic in wanted:
-        by_id = api_version >= _TOPIC_IDS_SINCE
-        name = topics.topic_name(topic.topic_id) if by_id else topic.name
+    refused: list[OffsetFetchResponseTopics] = []
+    by_id = api_version >= _TOPIC_IDS_SINCE
+    names = [topics.topic_name(topic.topic_id) if by_id else topic.name for topic in wanted]
+    hidden = undescribable(name for name in names if name is not None)
+    for topic, name in zip(wanted, names, strict=True):
         if name is None:
-            unknown.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
+            continue
+        if name in hidden:
+            refused.append(_without_offsets(topic, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
         partitions = committed.get(name, {})
         open_partitions = unstable.get(name, ())
@@ -195,7 +216,7 @@ def _listed_topics(
             for index in topic.partition_indexes
         ]
         found.append(OffsetFetchResponseTopics(echoed(name), topic.topic_id, answers))
-    return found + unknown
+    return found + refused
 
 
 def _of_this_topic(commit: CommittedOffset | None, topic_id: TopicId) -> CommittedOffset | None:

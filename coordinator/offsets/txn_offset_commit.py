@@ -4,19 +4,24 @@ Route: dispatch -> TransactionalCommits (transactional_commits.py), where the tr
 coordinator is asked first -> Shard.txn_offset_commit -> decide_txn_offset_commit -> records ->
 log -> stored -> answer. The offsets are pending until a marker ends the transaction.
 
-As for OffsetCommit: what does not exist is refused one by one, then the group's type has its say on
-all that is left; its refusal stands on each partition. Kafka's counterpart:
+As for OffsetCommit: what does not exist or may not be read is refused one by one, then the group's
+type has its say on all that is left; its refusal stands on each partition. Kafka's counterpart:
 `KafkaApis.handleTxnOffsetCommitRequest`, `OffsetMetadataManager.commitTransactionalOffset`.
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from coordinator.events import Event, GroupCreated
 from coordinator.group import CommittedOffset
 from coordinator.group_view import GroupView
 from coordinator.offsets.events import OffsetsOfTopics, OffsetsPending
-from coordinator.offsets.offset_commit import OF_ANOTHER_EPOCH, is_metadata_too_large
+from coordinator.offsets.offset_commit import (
+    NONE_UNREADABLE,
+    OF_ANOTHER_EPOCH,
+    is_metadata_too_large,
+)
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_commits, batch_bytes_at_most
 from coordinator.settings import GroupSettings
@@ -47,7 +52,7 @@ class ExistingTopic(NamedTuple):
 
 
 class TxnOffsetCommit(NamedTuple):
-    """A request: what of it exists, and the answers to what does not."""
+    """A request: what of it exists and may be read, and the answers to the rest."""
 
     request: TxnOffsetCommitRequest
     known: Sequence[ExistingTopic]
@@ -58,10 +63,18 @@ class TxnOffsetCommit(NamedTuple):
         return BatchProducer(self.request.producer_id, self.request.producer_epoch)
 
 
-def txn_offset_commit_of(request: TxnOffsetCommitRequest, topics: TopicsView) -> TxnOffsetCommit:
+def txn_offset_commit_of(
+    request: TxnOffsetCommitRequest,
+    topics: TopicsView,
+    unreadable: AbstractSet[TopicName] = NONE_UNREADABLE,
+) -> TxnOffsetCommit:
     known: list[ExistingTopic] = []
     unknown: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
+        if topic.name in unreadable:
+            refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            unknown.append(_answers(echoed(topic.name), topic.partitions, refusal))
+            continue
         topic_id = topics.topic_id(topic.name)
         count = topics.partition_count(topic.name) or 0
         there = [p for p in topic.partitions if 0 <= p.partition_index < count]
@@ -124,6 +137,16 @@ def txn_offset_commit_refusal(
         error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     refused = [_answers(topic.name, topic.partitions, error_code) for topic in commit.known]
     return TxnOffsetCommitResponse(0, _merged((*commit.unknown, *refused)))
+
+
+def forbid_txn_offset_commit(
+    request: TxnOffsetCommitRequest, error_code: ErrorCode
+) -> TxnOffsetCommitResponse:
+    """To a client without a right on its transactional id, or on the group."""
+    topics = [
+        _answers(echoed(topic.name), topic.partitions, error_code) for topic in request.topics
+    ]
+    return TxnOffsetCommitResponse(0, topics)
 
 
 def refused_txn_commits(

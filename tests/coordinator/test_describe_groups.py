@@ -3,11 +3,11 @@
 import pytest
 
 from coordinator.classic.decide.describe_group import (
-    GROUP_OPERATIONS,
     describe_group,
     refuse_describe_group,
 )
 from coordinator.classic.group import ClassicGroup
+from coordinator.describe_groups import GROUP_OPERATIONS
 from protocol.codec import decode_response, encode_response
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
 from protocol.names import (
@@ -24,7 +24,8 @@ ALL_VERSIONS = DescribeGroupsResponse.VERSIONS
 def describe(
     group: ClassicGroup | None, version: int, *, operations: bool = False
 ) -> DescribedGroup:
-    return describe_group(group, GROUP, version, include_authorized_operations=operations)
+    allowed = GROUP_OPERATIONS if operations else OPERATIONS_NOT_REQUESTED
+    return describe_group(group, GROUP, version, operations=allowed)
 
 
 def over_the_wire(described: DescribedGroup, version: int) -> DescribedGroup:

@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode, GroupId, GroupState
+from protocol.names import ErrorCode, GroupId, GroupState
 from protocol.primitives import echoed
 
 _GROUP_ID_NOT_FOUND_SINCE: Final = 6
@@ -16,26 +16,20 @@ _GROUP_ID_NOT_FOUND_SINCE: Final = 6
 DESCRIBED_BYTES: Final = 100
 """A group without its members, and a member without what it and its leader say."""
 
-# A bit for each operation that exists on a group; everything is allowed where nobody is asked.
-_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
-GROUP_OPERATIONS: Final = sum(
-    1 << operation for operation in (_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-)
-
 
 def describe_group(
     group: ClassicGroupView | None,
     group_id: GroupId,
     api_version: int,
     *,
-    include_authorized_operations: bool,
+    operations: int,
     absence: str = "not found.",
 ) -> DescribedGroup:
     """The group as it is now; one that does not exist is "Dead", which only v6 calls an error.
 
-    `absence`: what v6 says of a group that does not exist, or is of another type.
+    `operations`: what the client may do with the group. `absence`: what v6 says of a group that
+    does not exist, or is of another type.
     """
-    operations = GROUP_OPERATIONS if include_authorized_operations else OPERATIONS_NOT_REQUESTED
     if group is None:
         if api_version >= _GROUP_ID_NOT_FOUND_SINCE:
             return DescribedGroup(

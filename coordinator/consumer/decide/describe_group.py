@@ -6,7 +6,7 @@ Kafka's counterpart: `ConsumerGroup.asDescribedGroup`,
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberView
@@ -18,7 +18,7 @@ from protocol.messages.consumer_group_describe import (
     DescribedConsumerMember,
     DescribedTopicPartitions,
 )
-from protocol.names import ErrorCode, GroupId, TopicId
+from protocol.names import ErrorCode, GroupId, TopicId, TopicName
 from protocol.primitives import echoed
 from seams.topics_view import TopicsView
 
@@ -69,6 +69,14 @@ def described_consumer_bytes(described: DescribedConsumerGroup) -> int:
         + _assignment_bytes(member.target_assignment)
         for member in described.members
     )
+
+
+def assigned_topics(described: DescribedConsumerGroup) -> Iterator[TopicName]:
+    """Those that a member owns or shall own; one may come several times."""
+    for member in described.members:
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                yield topic.topic_name
 
 
 def _assignment_bytes(assignment: DescribedAssignment) -> int:

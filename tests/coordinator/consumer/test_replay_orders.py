@@ -13,6 +13,8 @@ from coordinator.restore import apply_record
 from coordinator.settings import GroupSettings
 from protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from protocol.names import GroupId
+from seams.authorizer import ALLOW_ALL
+from seams.reply_token import ReplyToken
 from storage.api import StoredRecord
 from tests.coordinator.consumer.replay_orders import AT_MS, RECORDED, TOPIC, replay_orders
 from tests.coordinator.offset_givens import Topics
@@ -40,7 +42,7 @@ def test_a_load_gives_the_group_of_kafka_or_fails_as_there(group_id: GroupId) ->
         return
 
     topics = Topics({TOPIC: 3}, {TOPIC: TOPIC_ID})
-    how = consumer_description(operations=False)
+    how = consumer_description(ReplyToken(1, "", ""), ALLOW_ALL, operations=False)
     found = how.describe(group_id, groups.get(group_id), topics, GroupSettings())
 
     assert in_order(found) == wanted
