@@ -113,6 +113,8 @@ class AlterConfigsHandler:
         if resource_type == ConfigResourceType.BROKER_LOGGER:
             is_known = not change.replaces  # AlterConfigs does not know loggers
         refused = refusal() if is_known else None
+        if refused is not None and resource_type == ConfigResourceType.BROKER_LOGGER:
+            return ApiError(refused.error_code)  # without a message, as Kafka
         return refused or (yield from self._permitted(change, validate_only=validate_only))
 
     def _permitted(self, change: ConfigChange, *, validate_only: bool) -> Steps[ApiError]:
