@@ -150,6 +150,7 @@ long-consumer-clients: install-test  ## consumer groups with librdkafka, Java an
 
 long-admin-tools: install-test  ## Kafka's tools for the cluster: elections, reassignments, quorum, features, ACLs
 	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_kafka_tools.py -k tools_of_a_cluster
+	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_acl_tools.py
 
 long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, from Maven Central)
 	KAFKA_APPS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_streams.py \

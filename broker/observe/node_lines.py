@@ -29,6 +29,9 @@ PARTITIONS_SHOWN_MAX: Final = 20
 ACLS_SHOWN_MAX: Final = 5
 """In one log line, beside their number."""
 
+ACL_LENGTH_MAX: Final = 400
+"""Characters of one in a log line: its names may have thousands."""
+
 # Topics.
 
 
@@ -187,7 +190,7 @@ def _(event: topics.AclsChanged) -> Iterable[LogLine]:
     }
     for what, acls in (("Added ACLs", event.added), ("Removed ACLs", event.removed)):
         if acls:
-            shown = [str(acl) for acl in acls[:ACLS_SHOWN_MAX]]
+            shown = [str(acl)[:ACL_LENGTH_MAX] for acl in acls[:ACLS_SHOWN_MAX]]
             yield LogLine("info", what, {**fields, "count": len(acls), "acls": shown})
 
 

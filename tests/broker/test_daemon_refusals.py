@@ -57,6 +57,13 @@ def test_an_address_that_is_not_this_machines(fresh: Daemon) -> None:
     assert "the address does not belong to this machine" in line
 
 
+def test_an_authorizer_that_is_not_kafkas(fresh: Daemon) -> None:
+    fresh.settings["authorizer.class.name"] = "com.example.OwnAuthorizer"
+    exit_code, line = refused(fresh)
+    assert exit_code == 2
+    assert line.startswith("rollcall: authorizer.class.name = com.example.OwnAuthorizer ")
+
+
 def test_an_assignor_that_nobody_has_installed(fresh: Daemon) -> None:
     fresh.settings["group.consumer.assignors"] = "uniform,nobody"
     exit_code, line = refused(fresh)
