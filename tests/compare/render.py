@@ -25,6 +25,7 @@ _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 _MADE_BY_BROKER: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 """A member id that the broker made for a consumer: a UUID as Kafka's Uuid writes it."""
 _MEMBER_IN_TEXT: Final = re.compile(r"(?<=ember )[A-Za-z0-9_-]{22}(?=[ .])")
+_REQUEST_IN_TEXT: Final = re.compile(r"^Request Request\(.*\)(?= needs [A-Z_]+ permission\.$)")
 
 FREE_VALUES: Final = {
     "port": "<port>",
@@ -178,7 +179,8 @@ class Names:
         return self.text(value)
 
     def exact_text(self, value: str | None) -> str | None:
-        """A text that may name a member."""
+        """A text that may name a member, or show an object of Kafka's memory."""
+        value = value and _REQUEST_IN_TEXT.sub("The request", value)
         return value and _MEMBER_IN_TEXT.sub(lambda match: self._number(match.group()), value)
 
     def uuid(self, value: UUID) -> str:

@@ -125,11 +125,17 @@ class Script:
     def group(self) -> GroupId:
         return GroupId(self.name)
 
-    def client(self, name: str, client_id: str | None = "same as the name") -> Client:
+    def client(
+        self,
+        name: str,
+        client_id: str | None = "same as the name",
+        *,
+        host: str = "127.0.0.1",
+    ) -> Client:
         """Open a connection. The name is the client id too, unless another one is given."""
         if client_id == "same as the name":
             client_id = name
-        client = Client(self, name, Wire(self._port, client_id))
+        client = Client(self, name, Wire(self._port, client_id, host))
         self._clients[name] = client
         return client
 

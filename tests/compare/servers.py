@@ -33,6 +33,14 @@ _CONSUMERS: Final = {
     "group.consumer.assignment.interval.ms": "0",
 }
 
+_ACLS: Final = {
+    **_EVERYWHERE,
+    "auto.create.topics.enable": "true",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    # So that the scenario can make its own ACLs, and the broker can talk to itself before them.
+    "allow.everyone.if.no.acl.found": "true",
+}
+
 _TRANSACTIONS: Final = {**_EVERYWHERE, "transaction.state.log.num.partitions": "3"}
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -64,6 +72,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "only downgrades": {**_CONSUMERS, "group.consumer.migration.policy": "downgrade"},
     "no migration": {**_CONSUMERS, "group.consumer.migration.policy": "disabled"},
     "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
+    "acls": _ACLS,
     "transactions": _TRANSACTIONS,
     "transactions with short lives": {
         **_TRANSACTIONS,

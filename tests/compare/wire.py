@@ -28,13 +28,18 @@ class Closed(Exception):
 
 
 class Wire:
-    """One connection. `client_id` goes into every header; None is sent as null."""
+    """One connection. `client_id` goes into every header; None is sent as null.
 
-    def __init__(self, port: int, client_id: str | None) -> None:
+    `host` is the address that it comes from: rights can depend on it.
+    """
+
+    def __init__(self, port: int, client_id: str | None, host: str = "127.0.0.1") -> None:
         self.client_id = client_id
         self._correlation_id = 0
         self._buffer = bytearray()
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_WITHIN_S)
+        self._socket = socket.create_connection(
+            ("127.0.0.1", port), timeout=ANSWER_WITHIN_S, source_address=(host, 0)
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, request: Request, version: int) -> None:
