@@ -524,7 +524,8 @@ class Connection(asyncio.Protocol):
             authentication, (buf, start, end), now, started_s
         ):
             return
-        began_s = server.stopwatch() if self._throttling.is_active else 0.0
+        is_measured = self._throttling.is_active
+        began_s = server.stopwatch() if is_measured else 0.0
         try:
             header, request = server.decoder.decode(buf, start, end)
         except Malformed as bad:
@@ -547,7 +548,7 @@ class Connection(asyncio.Protocol):
         route.stats.by_version[api_version] += 1
         server.latest_route = route
         self._pending.append(token)
-        if self._throttling.is_active:
+        if is_measured:
             self._throttling.begin(token, began_s)
         try:
             if authentication is None:
@@ -556,18 +557,19 @@ class Connection(asyncio.Protocol):
                 authentication.handle(request, token, now)
         except Exception as error:  # noqa: BLE001 - no request may end the process
             server.failed(token, error)
-        if token.cost is not None:
-            self._throttling.handled(token)
+        is_alone = is_measured and self._throttling.handled(token)
+        holds = route.holds or is_alone
         if token.answer is None:
-            if route.holds:
+            if holds:
                 self._held = token
             if self._request_bytes.is_limited and not route.waits_for_members:
                 self._request_bytes.add(token)
-            if route.holds or len(self._pending) >= UNANSWERED_MAX:
+            if holds or len(self._pending) >= UNANSWERED_MAX:
                 self._blocked = True
         self._left -= 1
         if (
             not self._left
+            or is_alone
             or server.stopwatch() - started_s >= TURN_S_MAX
             or (self._request_bytes.is_limited and self._request_bytes.is_full)
             or (self._kept_bytes and not self._unsent.allows(self._kept_bytes))

@@ -49,19 +49,22 @@ class RequestCost:
     """What a request has cost so far, while there are quotas. See throttling.py.
 
     `began_s`: since when its cost is not counted yet. `seconds`: of its handler, not checked yet.
+    `is_limited`: its client has a quota of time, and so only one request at a time.
     """
 
     __slots__ = (
         "began_s",
         "is_in_handler",
+        "is_limited",
         "is_time_checked",
         "seconds",
         "throttle_ms",
         "throttled_by",
     )
 
-    def __init__(self, began_s: float) -> None:
+    def __init__(self, began_s: float, *, is_limited: bool) -> None:
         self.began_s = began_s
+        self.is_limited = is_limited
         self.is_in_handler = True
         self.is_time_checked = False
         self.seconds = 0.0

@@ -138,7 +138,8 @@ class Server:
             return  # It was given up when the connection was, or its handler had failed.
         stats = token.route.stats
         stats.seconds.add(self.stopwatch() - token.started_s)
-        if token.cost is not None:
+        cost = token.cost
+        if cost is not None:
             response = self.throttling.answering(token, response)
         if response is None:
             connection.answered(token, NO_ANSWER)
@@ -154,7 +155,7 @@ class Server:
             self.failed(token, error)
             return
         connection.answered(token, answer)
-        if token.cost is not None:
+        if cost is not None:
             self.throttling.answered(token)
 
     def failed(self, token: PendingRequest, error: Exception) -> None:

@@ -4,8 +4,9 @@ A connection calls `begin` and `handled` around each request, and `Server.reply`
 and `answered` around its answer. A client over a quota gets its answer at once, with the throttle
 time, and its connection is muted for that long: nothing that it sends is handled (KIP-219). The
 cost of a request is the time in which it kept the only thread from all others: decoding, its
-handler, encoding its answer. It is checked when the handler returns, so that the next requests of
-a pipelining client wait, whether or not the answer is there.
+handler, encoding its answer. A client with a quota of this time has one request at a time on each
+connection and in each turn, as every client has in Kafka. Otherwise one that pipelines could use
+all that its quota allows within ten seconds at once, and in the journal as well.
 
 Without quotas nothing is measured. No loop: the server's tick unmutes.
 Kafka's counterparts: `RequestHandlerHelper`, the throttled channels of `ClientQuotaManager` and
@@ -110,26 +111,30 @@ class Throttling(ClientThrottle):
 
     def begin(self, token: PendingRequest, began_s: float) -> None:
         """A request is about to be handled; it was taken up at `began_s` of the stopwatch."""
-        token.cost = RequestCost(began_s)
+        is_limited = self.rates[QuotaKey.REQUEST].limits_client(
+            token.principal.name, token.client_id
+        )
+        token.cost = RequestCost(began_s, is_limited=is_limited)
 
-    def handled(self, token: PendingRequest) -> None:
-        """Its handler has returned. What it cost is checked now, unless its answer will be the
-        next thing that happens to this connection."""
+    def handled(self, token: PendingRequest) -> bool:
+        """Its handler has returned. What it cost so far is checked with its answer.
+
+        True: the turn of the connection ends, and the next request waits for this answer. So a
+        client that has not used its quota of late does not use all of it in one turn.
+        """
         cost = token.cost
-        if cost is None:
-            return
+        assert cost is not None
         cost.is_in_handler = False
-        if not self.is_timed:
-            return
+        if self.is_timed:
+            self._stop_time(token, cost)
+        return cost.is_limited
+
+    def _stop_time(self, token: PendingRequest, cost: RequestCost) -> None:
         seconds = self._stopwatch() - cost.began_s
         if token.answer is not None:
             self._count(token, seconds)
-        elif token.route.holds:
-            cost.seconds = seconds
         else:
-            self._check_time(token, cost, seconds)
-            if cost.throttle_ms:
-                self._mute(token.connection, cost.throttle_ms)
+            cost.seconds = seconds
 
     def answering(self, token: PendingRequest, response: Response | None) -> Response | None:
         """Its answer is there, not encoded yet: the same with the throttle time."""

@@ -163,7 +163,7 @@ def _(event: topics.ScramCredentialsLost) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, topics.ClientQuotasChanged)
 def _(event: topics.ClientQuotasChanged) -> Iterable[LogLine]:
     fields: LogFields = {
-        "of": ", ".join(f"{kind} {name or 'default'}" for kind, name in event.entity),
+        "of": ", ".join(f"{kind} {name or '<default>'}" for kind, name in event.entity),
         "quotas": _configs({key: f"{bound:g}" for key, bound in event.quotas.items()}),
     }
     yield LogLine("info", "Changed client quotas", fields)

@@ -110,6 +110,11 @@ class ClientQuota:
         shared_by = self.limits.shared_by(user, client_id)
         return self.measures.use(shared_by, self.limits.limit, now_ms)
 
+    def limits_client(self, user: str, client_id: str) -> bool:
+        """Whether a quota holds for this client."""
+        limits = self.limits
+        return self.is_enabled and limits.limit(limits.shared_by(user, client_id)) != UNLIMITED
+
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Count it; for how long the client is throttled, in milliseconds."""
         if not self.is_enabled:

@@ -106,18 +106,47 @@ async def test_a_client_within_its_quota_is_not_throttled() -> None:
 
 
 async def test_pipelined_requests_of_one_turn_stop_when_the_quota_is_exceeded() -> None:
-    """Also those whose answers wait for the disk."""
-    async with Throttled(TEN_PERCENT, {OffsetCommitRequest: 0.4}) as shell:
+    async with Throttled(TEN_PERCENT, {HeartbeatRequest: 0.4}) as shell:
         client = await shell.client()
 
-        client.send(b"".join(client.framed(commit()) for _ in range(50)))
+        client.send(b"".join(client.framed(heartbeat()) for _ in range(50)))
         await poll_sockets()
 
         assert shell.handled == 3
-        for _, token in list(shell.core.asked):
-            shell.core.answer(token, OffsetCommitResponse())
         answers = [await client.answer() for _ in range(3)]
         assert [throttle_of(answer) for _, answer in answers] == [0, 0, 1_000]
+
+
+async def test_a_client_with_a_quota_of_time_has_one_request_at_a_time() -> None:
+    """As in Kafka: otherwise all that the quota allows could wait for the disk at once."""
+    async with Throttled(TEN_PERCENT, {OffsetCommitRequest: 0.001}) as shell:
+        client = await shell.client()
+        client.send(b"".join(client.framed(commit()) for _ in range(3)))
+        for number in range(1, 4):
+            await poll_sockets()
+            assert shell.handled == number
+            shell.core.answer(shell.core.asked[-1][1], OffsetCommitResponse())
+        assert [throttle_of((await client.answer())[1]) for _ in range(3)] == [0, 0, 0]
+
+
+async def test_the_time_of_a_handler_counts_when_its_answer_comes_later() -> None:
+    async with Throttled(TEN_PERCENT, {OffsetCommitRequest: 5.0}) as shell:
+        client = await shell.client()
+        client.ask(commit())
+        await poll_sockets()
+        shell.core.answer(shell.core.asked[-1][1], OffsetCommitResponse())
+
+        assert throttle_of((await client.answer())[1]) == 1_000
+
+
+async def test_others_pipeline_as_before() -> None:
+    table = {(("client-id", "greedy"),): {"request_percentage": 1.0}}
+    async with Throttled(table, {OffsetCommitRequest: 5.0}) as shell:
+        client = await shell.client()
+        client.send(b"".join(client.framed(commit()) for _ in range(3)))
+        await poll_sockets()
+
+        assert shell.handled == 3
 
 
 async def test_muting_one_connection_does_not_delay_another() -> None:
