@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +84,74 @@ def test_kafka_acls_adds_lists_and_removes(start_daemon) -> None:
         ACLS, "--add", "--allow-principal", "bob", "--operation", "Read", "--topic", "t", fails=True
     )
     assert "principalType:principalName" in refused.out + refused.err
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+USERS = ("admin", "alice", "bob", "carol")
+WITH_USERS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        MODULE + " " + " ".join(f'user_{user}="secret"' for user in USERS) + ";"
+    ),
+}
+
+
+def commands_of_the_page() -> list[list[str]]:
+    """What it says to type, without the program's name and the address."""
+    text = PAGE.read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith("    kafka-acls.sh ")]
+    return [shlex.split(line)[3:] for line in lines]
+
+
+def test_the_commands_of_the_page_work_for_users_who_log_in(start_daemon, tmp_path: Path) -> None:
+    daemon = start_daemon(WITH_USERS, listen=None)
+    tools = require_kafka_tools()
+    for user in USERS:
+        (tmp_path / f"{user}.properties").write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={MODULE} username="{user}" password="secret";\n'
+        )
+
+    def tool(main_class: str, *arguments: str, user: str = "admin") -> Finished:
+        done = tools.run(
+            main_class,
+            *("--bootstrap-server", daemon.bootstrap),
+            *("--command-config", str(tmp_path / f"{user}.properties"), *arguments),
+        )
+        assert done.exit_code == 0, f"{arguments}\n{done.out}\n{done.err}"
+        return done
+
+    def seen_by(user: str) -> set[str]:
+        return set(tool(TOPICS, "--list", user=user).out.split())
+
+    for topic in ("orders", "billing-eu", "secret"):
+        tool(TOPICS, "--create", "--topic", topic)
+    assert seen_by("alice") == set()
+
+    *additions, match, of_carol, everything, removal = commands_of_the_page()
+    assert len(additions) == 3
+    for command in (*additions, match, of_carol, everything):
+        assert command[:2] == ["--command-config", "admin.properties"]
+    for command in additions:
+        tool(ACLS, *command[2:])
+    assert seen_by("alice") == seen_by("bob") == {"orders"}
+    assert seen_by("carol") == set()  # from another address only
+    carol = {("User:carol", "192.0.2.7", "ALL", "ALLOW")}
+    assert entries(tool(ACLS, *match[2:])) == carol
+    assert entries(tool(ACLS, *of_carol[2:])) == carol
+    assert len(entries(tool(ACLS, *everything[2:]))) > 4
+
+    tool(ACLS, *removal[2:])
+    assert entries(tool(ACLS, *of_carol[2:])) == set()
+    refused = tools.run(
+        ACLS,
+        *("--bootstrap-server", daemon.bootstrap, "--list"),
+        *("--command-config", str(tmp_path / "alice.properties")),
+    )
+    assert "Cluster authorization failed" in refused.out + refused.err or (
+        "ClusterAuthorizationException" in refused.out + refused.err
+    )
