@@ -13,7 +13,9 @@ from protocol.acl_codes import AclOperation, ResourceType
 from protocol.codec import Malformed, decode_request
 from protocol.names import ApiKey
 from seams.authorizer import Authorizer
+from seams.principal import ANONYMOUS
 from seams.reply_token import ReplyToken
+from security.acls.authorizer import AclAuthorizer
 from tests.coordinator.frames import CONSUMER_GROUP_REQUESTS, COORDINATOR_REQUESTS, Frames
 from tests.topics.plane import Plane
 
@@ -47,17 +49,16 @@ class RightsByChance(Authorizer):
         return self._random.random() < RIGHTS_SHARE
 
 
-@pytest.mark.parametrize("has_rights", [True, False], ids=["allowed", "by chance"])
+@pytest.mark.parametrize("rights", ["allowed", "by chance", "by ACLs"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_is_asked_is_answered_in_words_that_can_be_written(
-    seed: int, *, has_rights: bool
-) -> None:
+def test_whatever_is_asked_is_answered_in_words_that_can_be_written(seed: int, rights: str) -> None:
     """`Plane` writes each answer in the version that was asked."""
     random = Random(seed)
     plane = Plane()
     plane.given("t", 2)
-    if not has_rights:
-        plane.authorizer = RightsByChance(random)
+    if rights != "allowed":
+        by_acls = AclAuthorizer(frozenset({ANONYMOUS}))
+        plane.authorizer = RightsByChance(random) if rights == "by chance" else by_acls
         plane.restart()
     frames = Frames(random, DATA_PLANE_REQUESTS)
     frames.extreme = random.choice((0.1, 0.3, 0.5))

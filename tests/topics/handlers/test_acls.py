@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
 from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -294,6 +296,30 @@ def test_without_an_authorizer_there_are_no_acls() -> None:
     answer = plane.ask(EVERYTHING, 3, DescribeAclsResponse)
     assert answer.error_code is disabled
     assert answer.error_message == "No Authorizer is configured on the broker"
+
+
+CREATIONS = st.builds(
+    AclCreation,
+    st.integers(1, 8),
+    st.text(max_size=5) | st.just("kafka-cluster"),
+    st.integers(1, 5),
+    st.text(max_size=5).map(lambda name: f"User:{name}") | st.text(max_size=5),
+    st.text(max_size=5),
+    st.integers(1, 16),
+    st.integers(1, 4),
+)
+
+
+@given(st.lists(CREATIONS, max_size=8))
+def test_what_was_created_is_there_after_a_restart(creations: list[AclCreation]) -> None:
+    plane = Plane(authorizer=AclAuthorizer(frozenset({ANONYMOUS})))
+    for creation in creations:
+        create(plane, creation)
+    assert plane.acls is not None
+    before = list(plane.acls.acls)
+    plane.restart()
+    assert list(plane.acls.acls) == before
+    assert len(listed(plane)) == len(before)
 
 
 def entry(**fields: object) -> dict[str, object]:
