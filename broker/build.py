@@ -39,7 +39,7 @@ from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
-from broker.net.access import TokenValidator, listener_access
+from broker.net.access import TokenValidator, check_stores, listener_access, use_stores
 from broker.net.dispatch import Core, Dispatcher
 from broker.net.server import Server
 from broker.net.tls.listener_tls import ListenerTls
@@ -76,7 +76,6 @@ from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from seams.authorizer import ALLOW_ALL
 from security.sasl.oauthbearer import InvalidToken, ValidToken
-from security.sasl.scram_credential import ScramCredential
 from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.cleaner.messages import LastOfProducer
@@ -104,6 +103,7 @@ class _Base(Struct, frozen=True):
     storage: Storage
     boot: BootRecord
     verification: GroupVerification
+    tls: Mapping[str, ListenerTls]
 
 
 def build(
@@ -121,8 +121,8 @@ def build(
     With `strict_files` disk work on the loop is an AssertionError, for tests."""
     guard, bridge = LoopGuard(is_strict=strict_files), JournalBridge(loop)
     storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
-    base = _base(config, loop, observer, storage)
-    server = _server(base, tls or {})
+    base = _base(config, loop, observer, storage, tls or {})
+    server = Server(loop, base.clock, server_limits(config), observer)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = _data_plane(base, server, io, cluster, repair=repair)
@@ -171,20 +171,10 @@ def build(
         flush_watch=flush_watch,
         guard=guard,
         sealed_flush=_sealed_flush(base, data_plane.registry),
-        certificates=CertificateWatch(loop, list((tls or {}).values()), observer),
+        certificates=CertificateWatch(loop, list(base.tls.values()), observer),
     )
-    _connect(daemon)
+    _connect(daemon, base.tls)
     return daemon
-
-
-def _server(base: _Base, tls: Mapping[str, ListenerTls]) -> Server:
-    server = Server(base.loop, base.clock, server_limits(base.config), base.observer)
-    server.access = listener_access(base.config, tls, _no_credential, _no_tokens)
-    return server
-
-
-def _no_credential(_mechanism: str, _user: str) -> ScramCredential | None:
-    return None
 
 
 def _no_tokens(_listener: str, _mechanism: MechanismSecurity) -> TokenValidator:
@@ -195,14 +185,18 @@ def _no_tokens(_listener: str, _mechanism: MechanismSecurity) -> TokenValidator:
 
 
 def _base(
-    config: Config, loop: asyncio.AbstractEventLoop, observer: Observer, storage: Storage
+    config: Config,
+    loop: asyncio.AbstractEventLoop,
+    observer: Observer,
+    storage: Storage,
+    tls: Mapping[str, ListenerTls],
 ) -> _Base:
     was_clean = storage.store.was_clean
     boot = BootRecord(storage.disk, storage.path, current_boot_id(), was_clean=was_clean)
-    return _Base(config, loop, observer, SystemClock(), storage, boot, GroupVerification())
+    return _Base(config, loop, observer, SystemClock(), storage, boot, GroupVerification(), tls)
 
 
-def _connect(daemon: Daemon) -> None:
+def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     """Set the callbacks of parts that were made before those that they call."""
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
     bridge.clock = daemon.clock
@@ -240,10 +234,12 @@ def _connect(daemon: Daemon) -> None:
         daemon.history.subscribe(watch.on_entry)
         daemon.history.subscribe(counters.count_entry)
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
-    _follow_dynamic_configs(daemon)
+    scram = daemon.data_plane.scram
+    daemon.server.access = listener_access(daemon.config, tls, scram, _no_tokens)
+    _follow_dynamic_configs(daemon, tls)
 
 
-def _follow_dynamic_configs(daemon: Daemon) -> None:
+def _follow_dynamic_configs(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     """Have dynamic configs of the broker in effect, now and after each change.
 
     Those that topics and groups derive their values from reach them in the data plane.
@@ -253,6 +249,7 @@ def _follow_dynamic_configs(daemon: Daemon) -> None:
     def use(properties: BrokerProperties) -> None:
         config = rules.applied(properties)
         daemon.server.set_limits(server_limits(config))
+        use_stores(tls, config, daemon.observer)
         daemon.log_cleaner.use(cleaner_settings(config))
         daemon.offsets_logs.use(offsets_log_settings(config))
         daemon.coordinator.use(group_settings(config))
@@ -290,7 +287,8 @@ def _data_plane(
     storage = base.storage
     is_repairing = storage.store.is_repairing
     repairs = repair or is_repairing
-    stores = open_stores(base.config, storage, base.observer, repair=repairs)
+    rules = DynamicRules(base.config, partial(check_stores, base.tls))
+    stores = open_stores(base.config, rules, storage, base.observer, repair=repairs)
     stores.client_quotas.subscribe(server.throttling.use)
     acls = make_acls(base.config, storage, base.observer, repair=repairs)
     data_plane = DataPlane(

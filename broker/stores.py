@@ -32,14 +32,14 @@ class Stores(Struct, frozen=True):
         return any(part.was_repaired for part in parts)
 
 
-def open_stores(config: Config, storage: Storage, observer: Observer, *, repair: bool) -> Stores:
+def open_stores(
+    config: Config, rules: DynamicRules, storage: Storage, observer: Observer, *, repair: bool
+) -> Stores:
     """Raises Corrupt, NewerFormat, OSError."""
     properties = topic_settings(config).broker_properties
     return Stores(
         GroupConfigStore(storage.group_configs_file, properties, observer, repair=repair),
-        BrokerConfigStore(
-            storage.broker_configs_file, DynamicRules(config), properties, observer, repair=repair
-        ),
+        BrokerConfigStore(storage.broker_configs_file, rules, properties, observer, repair=repair),
         ClientQuotaStore(
             storage.client_quotas_file, config.rollcall_client_quotas_max, observer, repair=repair
         ),

@@ -201,6 +201,12 @@ def is_per_broker(name: str) -> bool:
     return bare in LISTENER_KEYS or bare == "cordoned.log.dirs"
 
 
+def is_store_of_listener(name: str) -> bool:
+    """Whether it is a key or trust store of one listener: `listener.name.NAME.ssl.keystore...`."""
+    bare = without_listener(name)
+    return bare != name and bare in SECURITY_KEYS
+
+
 def _is_dynamic_in_kafka(name: str) -> bool:
     return (
         name in DYNAMIC_KEYS

@@ -7,7 +7,7 @@ Implements `topics.broker_config_store.BrokerConfigRules`.
 Kafka's counterpart: `DynamicBrokerConfig.validate`, `KafkaConfig.validateValues`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -20,11 +20,13 @@ from config.dynamic_keys import (
     dynamic_key,
     is_per_broker,
     is_static,
+    is_store_of_listener,
     without_listener,
 )
 from config.kafka_names import is_listener_limit, refusal_reason, split_listener_limit
 from config.keys import Config, keys
 from config.limits import ListenerLimits
+from config.listener_security import security_key
 from protocol.config_def import (
     ConfigException,
     ConfigType,
@@ -51,8 +53,13 @@ class Conflict(NamedTuple):
 class DynamicRules:
     """The rules of one broker, by its static configuration."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(
+        self, config: Config, check_security: Callable[[Config], None] | None = None
+    ) -> None:
+        """`check_security` reads the key and trust stores of a changed configuration. It raises
+        ConfigException where they cannot be used."""
         self._static = config
+        self._check_security = check_security
 
     def check(self, properties: BrokerProperties, *, per_broker: bool) -> None:
         """Check the level that was changed, and the values that are in effect with it.
@@ -82,11 +89,13 @@ class DynamicRules:
                 raise ConfigException(f"{name}: {reason}")
         for conflict in self.conflicts(properties):
             raise ConfigException(conflict.text)
+        if self._check_security is not None and any(map(is_store_of_listener, changed)):
+            self._check_security(self.applied(properties))
 
     def check_value(self, name: str, text: str) -> None:
         """One value by itself. Raises ConfigException."""
         bare = without_listener(name)
-        key = dynamic_key(bare)
+        key = security_key(name) if is_store_of_listener(name) else dynamic_key(bare)
         if key is None:
             return
         _check_requirement(bare, text, key.type)
@@ -129,7 +138,16 @@ class DynamicRules:
                 values[keys()[name].field] = dynamic_value(name, text)
         # The field names come from the table, so the types are those of the table's keys.
         config = replace(self._static, **values)
-        return replace(config, listener_limits=self._listener_limits(properties))
+        stores: dict[str, ConfigValue] = {}
+        for name, text in properties.dynamic.items():
+            key = security_key(name) if is_store_of_listener(name) else None
+            if key is not None:
+                stores[name] = key.parse(text)
+        return replace(
+            config,
+            listener_limits=self._listener_limits(properties),
+            security_overrides={**self._static.security_overrides, **stores},
+        )
 
     def _listener_limits(self, properties: BrokerProperties) -> Mapping[str, ListenerLimits]:
         """Of listeners that there are: `listener.name.NAME.max.connections` and the rate."""
@@ -146,7 +164,13 @@ class DynamicRules:
 
     def unused(self, names: Mapping[str, str]) -> list[str]:
         """The names among these that Rollcall has no use for."""
-        return [name for name in names if name not in DYNAMIC_KEYS and not is_listener_limit(name)]
+        return [
+            name
+            for name in names
+            if name not in DYNAMIC_KEYS
+            and not is_listener_limit(name)
+            and not is_store_of_listener(name)
+        ]
 
     def list_default(self, name: str) -> str | None:
         """The default of a list, for APPEND and SUBTRACT; None for a key of another type.

@@ -7,20 +7,33 @@ Kafka's counterparts: `ChannelBuilders.serverChannelBuilder`, `SaslChannelBuilde
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 from broker.loop.ids import new_scram_nonce
 from broker.net.listener_access import ListenerAccess, SaslAccess, SaslMechanism
 from broker.net.tls.listener_tls import ListenerTls
+from broker.net.tls.stores import BadStore
+from broker.observe.events import CertificateRefused
 from config.keys import Config
 from config.listener_security import ListenerSecurity, MechanismSecurity, listener_security
+from config.listeners import BadListeners, Listener
+from config.security_keys import SecurityKeys
+from protocol.config_def import ConfigException
 from security.sasl.exchange import SaslServer
 from security.sasl.oauthbearer import OAUTHBEARER, OauthBearerServer, ValidToken
 from security.sasl.plain import PLAIN, PlainServer
 from security.sasl.scram import ScramServer
 from security.sasl.scram_credential import ScramCredential
 
-CredentialOf = Callable[[str, str], ScramCredential | None]
-"""(mechanism, user) -> what the user's password is checked against."""
+
+class ScramUsers(Protocol):
+    """What the passwords of SCRAM are checked against."""
+
+    def credential(self, mechanism: str, user: str, /) -> ScramCredential | None: ...
+
+    def made_up(self, mechanism: str, user: str, /) -> ScramCredential:
+        """What an unknown user is asked for, so that a client does not learn who is known."""
+
 
 TokenValidator = Callable[[str], ValidToken]
 
@@ -34,10 +47,44 @@ def open_tls(config: Config) -> dict[str, ListenerTls]:
     }
 
 
+def check_stores(tls: Mapping[str, ListenerTls], config: Config) -> None:
+    """Read the stores of a configuration that is about to be changed. Raises ConfigException."""
+    for own, values in _with_tls(config, tls):
+        try:
+            own.check(values())
+        except (BadStore, BadListeners) as bad:
+            prefix = f"listener.name.{own.name.lower()}."
+            raise ConfigException(f"{prefix}{bad.key}: {bad}") from None
+
+
+def use_stores(
+    tls: Mapping[str, ListenerTls], config: Config, observe: Callable[[CertificateRefused], None]
+) -> None:
+    """Use the stores of a changed configuration. At a start one of them may be gone."""
+    for own, values in _with_tls(config, tls):
+        try:
+            own.reload(values())
+        except (BadStore, BadListeners) as bad:
+            observe(CertificateRefused(own.name, f"{bad.key}: {bad}"))
+
+
+def _with_tls(
+    config: Config, tls: Mapping[str, ListenerTls]
+) -> list[tuple[ListenerTls, Callable[[], SecurityKeys]]]:
+    def values(listener: Listener) -> SecurityKeys:
+        return listener_security(config, listener).values
+
+    return [
+        (tls[listener.name], partial(values, listener))
+        for listener in config.endpoints
+        if listener.name in tls
+    ]
+
+
 def listener_access(
     config: Config,
     tls: Mapping[str, ListenerTls],
-    credential_of: CredentialOf,
+    scram: ScramUsers,
     validator: Callable[[str, MechanismSecurity], TokenValidator],
 ) -> dict[str, ListenerAccess]:
     """By listener; one with nothing to do is missing.
@@ -51,7 +98,7 @@ def listener_access(
         sasl = None
         if security.protocol.has_sasl:
             validate = partial(validator, listener.name)
-            sasl = _sasl(security, credential_of, validate)
+            sasl = _sasl(security, scram, validate)
         if own_tls is not None or sasl is not None:
             access[listener.name] = ListenerAccess(own_tls, sasl)
     return access
@@ -59,12 +106,12 @@ def listener_access(
 
 def _sasl(
     security: ListenerSecurity,
-    credential_of: CredentialOf,
+    scram: ScramUsers,
     validator: Callable[[MechanismSecurity], TokenValidator],
 ) -> SaslAccess:
     mechanisms = {
         mechanism.name: SaslMechanism(
-            _new_server(mechanism, credential_of, validator),
+            _new_server(mechanism, scram, validator),
             mechanism.values.connections_max_reauth_ms,
         )
         for mechanism in security.mechanisms.values()
@@ -74,7 +121,7 @@ def _sasl(
 
 def _new_server(
     mechanism: MechanismSecurity,
-    credential_of: CredentialOf,
+    scram: ScramUsers,
     validator: Callable[[MechanismSecurity], TokenValidator],
 ) -> Callable[[], SaslServer]:
     name = mechanism.name
@@ -82,4 +129,5 @@ def _new_server(
         return partial(PlainServer, mechanism.plain_users)
     if name == OAUTHBEARER:
         return partial(OauthBearerServer, validator(mechanism))
-    return partial(ScramServer, name, partial(credential_of, name), new_scram_nonce)
+    made_up = partial(scram.made_up, name)
+    return partial(ScramServer, name, partial(scram.credential, name), new_scram_nonce, made_up)

@@ -66,10 +66,14 @@ class ListenerTls:
         if stamp == self._stamp and asked == self._values and not is_forced:
             return False
         self._stamp = stamp  # a bad file is reported once, not at each look
-        fresh = make_context(asked)
-        _check_names(self._current, fresh, asked)
-        self._current, self._values = fresh, asked
+        self._current, self._values = self.check(asked), asked
         return True
+
+    def check(self, values: SecurityKeys) -> ServerContext:
+        """Read the stores of these values, to use them instead. Raises BadStore."""
+        fresh = make_context(values)
+        _check_names(self._current, fresh, values)
+        return fresh
 
 
 def _check_names(before: ServerContext, after: ServerContext, values: SecurityKeys) -> None:
