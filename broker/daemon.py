@@ -311,9 +311,10 @@ class Daemon:
     def _notify_coordinator(self, change: TopicChange) -> None:
         now = self.clock.now()
         match change:
-            case TopicDeleted(name, topic_id, count, client_id, client_host):
+            case TopicDeleted(name, topic_id, count, client_id, host, principal):
                 self._topic_changed(TopicPartitionCounts(name, count, 0), now)
-                self.coordinator.topics_deleted([(name, topic_id)], now, client_id, client_host)
+                deleted = [(name, topic_id)]
+                self.coordinator.topics_deleted(deleted, now, client_id, host, principal)
             case TopicCreated(name, _, count):
                 self._topic_changed(TopicPartitionCounts(name, 0, count), now)
                 self.coordinator.partitions_changed({name}, now)

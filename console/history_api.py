@@ -200,5 +200,6 @@ def _awaited(members: Iterable[AwaitedMember]) -> Iterable[dict[str, object]]:
             "group_instance_id": awaited.member.group_instance_id,
             "client_id": awaited.member.client_id,
             "host": awaited.member.client_host,
+            "principal": awaited.member.principal,
             "session_ends": None if ends_at_ms is None else instant(ends_at_ms),
         }

@@ -498,10 +498,11 @@ class GroupCoordinator:
         now: Now,
         client_id: str = "",
         client_host: str = "",
+        principal: str | None = None,
     ) -> None:
         """Whatever was committed for them is forgotten, a slice at each tick."""
         for name, topic_id in topics:
-            topic = self._deleted.add(name, topic_id, client_id, client_host)
+            topic = self._deleted.add(name, topic_id, client_id, client_host, principal)
             for shard in self._active:
                 if shard is not None:
                     shard.topic_deleted(topic)

@@ -23,6 +23,7 @@ def decide_delete_group(
     client_id: str,
     client_host: str,
     pending: PendingOfTopics = NOTHING_PENDING,
+    principal: str | None = None,
 ) -> tuple[ErrorCode, Outcome]:
     """The group's result, and what follows from it; the outcome answers nobody.
 
@@ -40,6 +41,7 @@ def decide_delete_group(
         tuple(group.offsets.items()),
         client_id,
         client_host,
+        principal,
     )
     records = group_and_offset_tombstones(group, pending)
     return ErrorCode.NONE, Outcome(events=[deleted], records=records)

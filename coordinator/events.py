@@ -40,6 +40,7 @@ class GroupDeleted(Struct, frozen=True):
     offsets: OffsetsOfTopics
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class GroupConverted(Struct, frozen=True):

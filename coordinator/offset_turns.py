@@ -146,7 +146,7 @@ class OffsetTurns:
             pending = self._store.transactions.pending.of_group(group_id)
             try:
                 error_code, outcome = decide_delete_group(
-                    group, now, token.client_id, token.client_host, pending
+                    group, now, token.client_id, token.client_host, pending, token.named_principal
                 )
             except Exception as failure:
                 if results:

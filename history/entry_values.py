@@ -13,10 +13,11 @@ NO_MEMBER: Final = MemberIdentity()
 
 
 class RequestClient(NamedTuple):
-    """The client that sent the request."""
+    """The client that sent the request. `principal`: as in MemberIdentity."""
 
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class MemberWait(NamedTuple):

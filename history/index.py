@@ -44,7 +44,9 @@ def bytes_of(rebalance: Rebalance) -> int:
 
 
 def _bytes_of_member(member: MemberIdentity) -> int:
-    texts = len(member.member_id) + len(member.group_instance_id or "")
+    texts = (
+        len(member.member_id) + len(member.group_instance_id or "") + len(member.principal or "")
+    )
     return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(member.client_id) + len(member.client_host)
 
 

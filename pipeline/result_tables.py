@@ -170,6 +170,7 @@ _EVERY: Final = (
         column("by", _TEXT, "", "Kind of change: commit, deletion, expiry, ..."),
         column("client_id", _TEXT, "", "Of the requester; null: the daemon itself."),
         column("host", _TEXT, "", "Address of the requester."),
+        column("principal", _TEXT, "", "Of the requester; null: not authenticated."),
         column("member_id", _TEXT, "", "Of the requester, if it sent one."),
     ),
 )

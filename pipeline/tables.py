@@ -213,6 +213,7 @@ GROUP_EVENTS: Final = Table(
             column("group_instance_id", _TEXT, "", "Of that member."),
             column("client_id", _TEXT, "", "Of that member, or of the requester."),
             column("host", _TEXT, "", "Address of that client, as the daemon saw it."),
+            column("principal", _TEXT, "", "Of that client; null: not authenticated."),
             column("began_at_ms", _LONG, "ms", "Rebalances only: start."),
             column("duration_ms", _LONG, "ms duration", "Rebalances only: duration."),
             column("generation_before", _INT, "", "Rebalances only: old generation."),

@@ -27,3 +27,8 @@ class ReplyToken:
         self.client_id = client_id
         self.client_host = client_host
         self.principal = principal
+
+    @property
+    def named_principal(self) -> str | None:
+        """As the history and the log name it; None of a client without authentication."""
+        return None if self.principal == ANONYMOUS else str(self.principal)

@@ -62,6 +62,7 @@ from seams.assignment_runner import AssignmentRunner
 from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.group_configs import GroupConfigs
 from seams.now import Now
+from seams.principal import ANONYMOUS, Principal
 from seams.reply_token import ReplyToken
 from seams.transactions import TransactionVerifier
 from tests.memory_log import MemoryLog
@@ -94,8 +95,8 @@ class Token(ReplyToken):
 
     __slots__ = ("answers",)
 
-    def __init__(self, api_version: int, client_id: str) -> None:
-        super().__init__(api_version, client_id, "/127.0.0.1")
+    def __init__(self, api_version: int, client_id: str, principal: Principal = ANONYMOUS) -> None:
+        super().__init__(api_version, client_id, "/127.0.0.1", principal)
         self.answers: list[Response] = []
 
 
@@ -190,6 +191,7 @@ class World:
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
     verifier: TransactionVerifier | None = None  # None: a broker without transactions
     authorizer: Authorizer = ALLOW_ALL
+    principal: Principal = ANONYMOUS  # of the clients from now on
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
         kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
@@ -303,7 +305,7 @@ class World:
     # ------------------------------------------------------------ requests
 
     def ask(self, request: Request, *, version: int, client_id: str = "client") -> Asked:
-        token = Token(version, client_id)
+        token = Token(version, client_id, self.principal)
         self.tokens.append(token)
         self.coordinator.handlers[request.API_KEY](request, token, self.now)
         self.step()

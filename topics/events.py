@@ -27,6 +27,7 @@ class TopicDeleted(Struct, frozen=True):
     partitions: int
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class PartitionsAdded(Struct, frozen=True):

@@ -287,7 +287,13 @@ class TopicRegistry:
             if partition.log is not None:
                 partition.log.settings = topic.effective.log
 
-    def delete(self, *topics: Topic, client_id: str = "", client_host: str = "") -> Steps[None]:
+    def delete(
+        self,
+        *topics: Topic,
+        client_id: str = "",
+        client_host: str = "",
+        principal: str | None = None,
+    ) -> Steps[None]:
         """Remove topics and their records. Raises OSError; then nothing is removed."""
         deleted = {topic.topic_id: topic.name for topic in topics}
         entries = {n: e for n, e in self._entries.items() if e.topic_id not in deleted}
@@ -302,7 +308,8 @@ class TopicRegistry:
         for topic in topics:
             self._remove(topic)
             count = len(topic.partitions)
-            self._notify(TopicDeleted(topic.name, topic.topic_id, count, client_id, client_host))
+            client = (client_id, client_host, principal)
+            self._notify(TopicDeleted(topic.name, topic.topic_id, count, *client))
 
         def work() -> None:
             self._store.delete(*own)

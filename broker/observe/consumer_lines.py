@@ -13,6 +13,7 @@ from broker.observe.log_lines import (
     LogLine,
     first_names,
     log_lines_for,
+    principal_field,
 )
 from coordinator.consumer import events
 from coordinator.consumer.events import ConsumerRemovalCause
@@ -159,6 +160,7 @@ def _member(group_id: str, member: MemberIdentity) -> LogFields:
         "group_id": group_id,
         "member_id": member.member_id,
         "client_host": member.client_host,
+        **principal_field(member.principal),
     }
     if member.group_instance_id is not None:
         fields["group_instance_id"] = member.group_instance_id

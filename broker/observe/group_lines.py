@@ -14,6 +14,7 @@ from broker.observe.log_lines import (
     first_names,
     log_lines_for,
     offsets_partition,
+    principal_field,
 )
 from coordinator.classic import events as groups
 from coordinator.classic.events import JoinKind, RemovalCause
@@ -69,6 +70,7 @@ def _(event: groups.MemberIdAssigned) -> Iterable[LogLine]:
             "member_id": event.member_id,
             "client_id": event.client_id,
             "client_host": event.client_host,
+            **principal_field(event.principal),
         },
     )
 
@@ -132,6 +134,7 @@ def _(event: groups.JoinRefused) -> Iterable[LogLine]:
             "group_id": event.group_id,
             "client_id": event.client_id,
             "client_host": event.client_host,
+            **principal_field(event.principal),
             "offered": list(event.offered),
             "supported": list(event.supported),
         },
@@ -376,7 +379,8 @@ def _(event: offsets.OffsetsDeleted) -> Iterable[LogLine]:
         DeletionCause.TOPIC_DELETED: "Removed offsets of a deleted topic",
         DeletionCause.REQUESTED: "Deleted offsets of group on request",
     }[event.cause]
-    yield LogLine("info", message, {"group_id": event.group_id, "offsets": _count(event.offsets)})
+    fields: LogFields = {"group_id": event.group_id, "offsets": _count(event.offsets)}
+    yield LogLine("info", message, {**fields, **principal_field(event.principal)})
 
 
 @log_lines_for(GROUP_LINES, GroupDeleted)
@@ -385,12 +389,14 @@ def _(event: GroupDeleted) -> Iterable[LogLine]:
         "group_id": event.group_id,
         "cause": event.cause,
         "offsets": _count(event.offsets),
+        **principal_field(event.principal),
     }
     yield LogLine("info", "The following groups were deleted", fields)
 
 
 def _member(member: MemberIdentity) -> LogFields:
     fields: LogFields = {"member_id": member.member_id, "client_host": member.client_host}
+    fields.update(principal_field(member.principal))
     if member.group_instance_id is not None:
         fields["group_instance_id"] = member.group_instance_id
     return fields

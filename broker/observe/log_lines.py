@@ -37,6 +37,11 @@ def log_lines_for(
     return enter
 
 
+def principal_field(principal: str | None) -> LogFields:
+    """No field for a client without authentication."""
+    return {} if principal is None else {"principal": principal}
+
+
 def offsets_partition(partition: int) -> str:
     return f"{OFFSETS_TOPIC}-{partition}"
 

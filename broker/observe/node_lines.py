@@ -15,6 +15,7 @@ from broker.observe.log_lines import (
     first_names,
     log_lines_for,
     offsets_partition,
+    principal_field,
 )
 from history.verdicts.model import Verdict
 from protocol.names import OFFSETS_TOPIC
@@ -46,7 +47,7 @@ def _(event: topics.TopicCreated) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, topics.TopicDeleted)
 def _(event: topics.TopicDeleted) -> Iterable[LogLine]:
     fields: LogFields = {"topic": event.name, "partitions": event.partitions}
-    yield LogLine("info", "Deleted topic", fields)
+    yield LogLine("info", "Deleted topic", {**fields, **principal_field(event.principal)})
 
 
 @log_lines_for(NODE_LINES, topics.PartitionsAdded)

@@ -74,6 +74,7 @@ class MemberIdAssigned(Struct, frozen=True):
     client_id: str
     client_host: str
     session_deadline_ms: int
+    principal: str | None = None
 
 
 class MemberAdded(Struct, frozen=True):
@@ -148,6 +149,7 @@ class JoinRefused(Struct, frozen=True):
     client_host: str
     offered: tuple[str, ...]
     supported: tuple[str, ...]  # by all members
+    principal: str | None = None
 
 
 class RemovedMember(Struct, frozen=True):
@@ -169,6 +171,7 @@ class MembersRemoved(Struct, frozen=True):
     removed: tuple[RemovedMember, ...]
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class PendingMemberRemoved(Struct, frozen=True):
@@ -181,6 +184,7 @@ class PendingMemberRemoved(Struct, frozen=True):
     reason: str | None = None
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class SessionExtended(Struct, frozen=True):

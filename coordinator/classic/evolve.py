@@ -146,6 +146,7 @@ def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:
         protocol_type=event.protocol_type,
         protocols=event.protocols,
     )
+    member.caller_principal = event.member.principal
     member.is_new = True
     member.session_deadline_ms = event.session_deadline_ms
     group.pending_member_ids.pop(member.member_id, None)
@@ -178,6 +179,7 @@ def _static_member_replaced(group: ClassicGroup, event: events.StaticMemberRepla
     )
     member.caller_client_id = event.member.client_id
     member.caller_host = event.member.client_host
+    member.caller_principal = event.member.principal
     member.session_deadline_ms = event.session_deadline_ms
     group.admit(member)
     if was_leader:
@@ -229,6 +231,7 @@ def _consumer_group_downgraded(group: ClassicGroup, event: events.ConsumerGroupD
         )
         member.session_deadline_ms = converted.session_deadline_ms
         member.held_assignment = converted.held_assignment
+        member.caller_principal = identity.principal
         group.admit(member)
     group.generation_id = group.newest_generation_id = event.generation_id
     group.protocol_name = event.protocol_name

@@ -51,6 +51,7 @@ class ClassicMember:
         "awaiting_sync",
         "caller_client_id",
         "caller_host",
+        "caller_principal",
         "client_host",
         "client_id",
         "group_instance_id",
@@ -86,6 +87,7 @@ class ClassicMember:
         self.held_assignment = b""
         self.caller_client_id = client_id
         self.caller_host = client_host
+        self.caller_principal: str | None = None  # not known after a load
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocol_type = protocol_type

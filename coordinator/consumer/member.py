@@ -56,11 +56,13 @@ class ConsumerMemberMetadata(Struct, frozen=True):
     rebalance_timeout_ms: int = NO_REBALANCE_TIMEOUT
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
+    principal: str | None = None  # as in MemberIdentity; not in the record
 
     @property
     def identity(self) -> MemberIdentity:
         """For the log and the history."""
-        return MemberIdentity(self.member_id, self.instance_id, self.client_id, self.client_host)
+        host, principal = self.client_host, self.principal
+        return MemberIdentity(self.member_id, self.instance_id, self.client_id, host, principal)
 
 
 class CurrentAssignment(Struct, frozen=True):

@@ -20,6 +20,7 @@ from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.advance import advance
 from coordinator.consumer.decide.find_member import FoundMember
 from coordinator.consumer.decide.refusal import Refusal
+from coordinator.consumer.decide.update_member import with_principal
 from coordinator.consumer.events import (
     ClassicJoinAnswered,
     ConsumerEvent,
@@ -201,7 +202,7 @@ def _updated_metadata(
     """All protocols of a consumer have the same subscription. A regular expression is not in it."""
     timeout_ms = rebalance_timeout_ms(request, token)
     rack_id, instance_id = subscription.rack_id, request.group_instance_id
-    return replace(
+    updated = replace(
         before,
         instance_id=before.instance_id if instance_id is None else instance_id,
         rack_id=before.rack_id if rack_id is None else rack_id,
@@ -214,6 +215,7 @@ def _updated_metadata(
         ),
         classic=ClassicMetadata(request.session_timeout_ms, offered_protocols(request)),
     )
+    return with_principal(before, updated, token)
 
 
 def _reported(

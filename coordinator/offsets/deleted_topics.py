@@ -36,6 +36,7 @@ class DeletedTopic(NamedTuple):
     before_now: bool
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class DeletedTopics:
@@ -57,10 +58,16 @@ class DeletedTopics:
             self._add(DeletedTopic(name, topic_id, before_now=False))
 
     def add(
-        self, name: TopicName, topic_id: TopicId, client_id: str, client_host: str
+        self,
+        name: TopicName,
+        topic_id: TopicId,
+        client_id: str,
+        client_host: str,
+        principal: str | None = None,
     ) -> DeletedTopic:
         """It was deleted just now, by this client."""
-        topic = DeletedTopic(name, topic_id, True, client_id, client_host)  # noqa: FBT003
+        client = (client_id, client_host, principal)
+        topic = DeletedTopic(name, topic_id, True, *client)  # noqa: FBT003
         self._add(topic)
         return topic
 

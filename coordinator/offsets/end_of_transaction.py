@@ -50,6 +50,7 @@ def decide_end_of_transaction(
                 offsets,
                 replaced,
                 producer_id,
+                committer.principal,
             )
         )
     events.append(
@@ -61,6 +62,7 @@ def decide_end_of_transaction(
             marker.is_commit,
             list(ended.items()),
             *client,
+            committer.principal,
         )
     )
     return events

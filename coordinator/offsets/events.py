@@ -35,7 +35,8 @@ class DeletionCause(StrEnum):
 
 class OffsetsCommitted(Struct, frozen=True):
     """`generation_id` -1: by a simple consumer or a tool, not by a member; only then `replaced` has
-    the offsets from before. With a producer: its transaction was committed just now.
+    the offsets from before, and `principal` who asked. With a producer: its transaction was
+    committed just now.
     """
 
     group_id: GroupId
@@ -47,6 +48,7 @@ class OffsetsCommitted(Struct, frozen=True):
     offsets: OffsetsOfTopics
     replaced: OffsetsOfTopics = ()
     producer_id: ProducerId = NO_PRODUCER
+    principal: str | None = None
 
 
 class OffsetsDeleted(Struct, frozen=True):
@@ -58,6 +60,7 @@ class OffsetsDeleted(Struct, frozen=True):
     offsets: OffsetsOfTopics
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class OffsetsPending(Struct, frozen=True):
@@ -76,6 +79,7 @@ class OffsetsPending(Struct, frozen=True):
     producer_epoch: int
     first_offset: int
     offsets: OffsetsOfTopics
+    principal: str | None = None
 
 
 class PendingOffsetsEnded(Struct, frozen=True):
@@ -93,6 +97,7 @@ class PendingOffsetsEnded(Struct, frozen=True):
     offsets: OffsetsOfTopics
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 class PendingOffsetsDeleted(Struct, frozen=True):

@@ -76,7 +76,11 @@ def evolve_pending(pending: PendingOffsets, event: OffsetEvent | PendingOffsetEv
 
 def _add(pending: PendingOffsets, event: OffsetsPending) -> None:
     committer = OffsetCommitter(
-        event.generation_id, event.member_id, event.client_id, event.client_host
+        event.generation_id,
+        event.member_id,
+        event.client_id,
+        event.client_host,
+        event.principal,
     )
     record_offset = event.first_offset
     for topic, commits in event.offsets:

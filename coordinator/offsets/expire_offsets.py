@@ -72,7 +72,7 @@ def decide_topic_deleted(
     committed = group.offsets.get(topic.name, {})
     gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
     offsets = [(topic.name, gone)] if gone else []
-    client = (topic.client_id, topic.client_host)
+    client = (topic.client_id, topic.client_host, topic.principal)
     outcome = _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, client)
     alone = [
         index
@@ -124,7 +124,7 @@ def _forget(
     now: Now,
     cause: DeletionCause,
     offsets: OffsetsOfTopics,
-    client: tuple[str, str] = ("", ""),
+    client: tuple[str, str, str | None] = ("", "", None),
 ) -> Outcome:
     if not offsets:
         return Outcome()

@@ -52,13 +52,18 @@ def written_again(
     records: list[RecordPair] = []
     add_offset_commits(records, group_id, topic, offsets, value_version)
     producer = BatchProducer(commit.producer_id, producers[commit.producer_id].producer_epoch)
+    committer = commit.committer
     event = OffsetsPending(
         group_id,
         now.wall_ms,
-        *commit.committer,
+        committer.generation_id,
+        committer.member_id,
+        committer.client_id,
+        committer.client_host,
         ProducerId(commit.producer_id),
         producer.producer_epoch,
         first_offset,
         [(topic, offsets)],
+        committer.principal,
     )
     return Outcome(events=[event], records=records, producer=producer)

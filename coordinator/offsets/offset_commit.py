@@ -390,6 +390,7 @@ def _committed(
         token.client_host,
         offsets,
         replaced,
+        principal=token.named_principal if generation_id < 0 else None,
     )
 
 

@@ -93,6 +93,7 @@ def decide_offset_delete(
                 deleted,
                 token.client_id,
                 token.client_host,
+                token.named_principal,
             )
         )
     response = OffsetDeleteResponse(topics=_merge(unknown, answers))

@@ -43,6 +43,7 @@ class OffsetCommitter(NamedTuple):
     member_id: MemberId = UNKNOWN_MEMBER_ID
     client_id: str = ""
     client_host: str = ""
+    principal: str | None = None
 
 
 UNKNOWN_COMMITTER: Final = OffsetCommitter()

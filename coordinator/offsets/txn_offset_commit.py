@@ -247,6 +247,7 @@ def _pending(
         request.producer_epoch,
         first_offset,
         offsets,
+        token.named_principal,
     )
 
 

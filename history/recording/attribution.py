@@ -100,7 +100,11 @@ def owner_of(member: ClassicMemberView) -> str:
 def caller_of(member: ClassicMemberView) -> MemberIdentity:
     """The process that joined last; Kafka's description of a static member has the first one."""
     return MemberIdentity(
-        member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
+        member.member_id,
+        member.group_instance_id,
+        member.caller_client_id,
+        member.caller_host,
+        member.caller_principal,
     )
 
 

@@ -76,7 +76,11 @@ def aborted_entries(
         for topic, partitions in event.offsets
         for partition, commit in partitions.items()
     ]
-    client = RequestClient(event.client_id, event.client_host) if event.client_host else None
+    client = (
+        RequestClient(event.client_id, event.client_host, event.principal)
+        if event.client_host
+        else None
+    )
     for chunk in chunks(dropped, most):
         yield PendingOffsetsEndedEntry(
             event.group_id, at_ms, event.producer_id, event.producer_epoch, chunk, client
@@ -89,7 +93,7 @@ def _commit_entries(
     changes = tuple(changed_only(_committed(event)))
     if not changes:
         return
-    client = RequestClient(event.client_id, event.client_host)
+    client = RequestClient(event.client_id, event.client_host, event.principal)
     committer = Committer(event.group_id, client, event.member_id)
     aggregated = steady.add(committer, changes, at_ms)
     if aggregated is not None:
@@ -145,6 +149,12 @@ def chunks(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetC
         yield tuple(changes[at : at + most])
 
 
-def _client(event: OffsetsDeleted | GroupDeleted) -> RequestClient | None:
+def _client(
+    event: OffsetsDeleted | GroupDeleted | PendingOffsetsEnded,
+) -> RequestClient | None:
     """The client that requested it; None for expiry and deleted topics."""
-    return RequestClient(event.client_id, event.client_host) if event.client_host else None
+    return (
+        RequestClient(event.client_id, event.client_host, event.principal)
+        if event.client_host
+        else None
+    )

@@ -515,13 +515,12 @@ class HistoryRecorder:
             owners.append(OwnerRelease(owner_of(member), member.assignment, heard_ms))
             if running is not None and running.ownership is not None:
                 running.ownership.gone(owner_of(member), heard_ms)
-        client = RequestClient(event.client_id, event.client_host) if event.client_id else None
+        asked = RequestClient(event.client_id, event.client_host, event.principal)
+        client = asked if event.client_id else None
         members = {removed.member.member_id: removed.member for removed in event.removed}
         if removal is Removal.OPERATOR and client is not None:
             members = {
-                member_id: member._replace(
-                    client_id=client.client_id, client_host=client.client_host
-                )
+                member_id: member._replace(**client._asdict())
                 for member_id, member in members.items()
             }
         self._changes.removed = RemovedMembers(
@@ -545,7 +544,8 @@ class HistoryRecorder:
 
     def _pending_member_removed(self, event: PendingMemberRemoved, now: Now) -> None:
         """Not a member yet, so there is no entry; but the group rebalances if it leaves."""
-        member = MemberIdentity(event.member_id, None, event.client_id, event.client_host)
+        client = (event.client_id, event.client_host, event.principal)
+        member = MemberIdentity(event.member_id, None, *client)
         reasons = {event.member_id: event.reason} if event.reason else {}
         self._changes.removed = RemovedMembers(
             event.group_id, now.mono_ms, Removal.LEFT, {event.member_id: member}, 0, (), reasons

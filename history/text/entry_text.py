@@ -55,6 +55,7 @@ from history.text.consumer_text import format_consumer_entry, format_subscriptio
 from history.text.rebalance_json import replace_epoch_times
 from history.text.rebalance_text import (
     NAMED_MAX,
+    as_principal,
     format_member,
     format_number,
     format_rebalance,
@@ -160,7 +161,7 @@ def _by(client: RequestClient | None) -> str:
     if client is None:
         return ""
     place = f" at {client.client_host.lstrip('/')}" if client.client_host else ""
-    return f" by {client.client_id or 'a client'}{place}"
+    return f" by {client.client_id or 'a client'}{as_principal(client.principal)}{place}"
 
 
 def _reason(reason: str | None) -> str:

@@ -67,13 +67,13 @@ def _is_over(rebalance: Rebalance) -> bool:
 
 def _member(member: MemberIdentity | None) -> dict[str, object]:
     """Nulls without a member: a restart, a topic."""
-    if member is None:
-        return {"member_id": None, "group_instance_id": None, "client_id": None, "host": None}
+    member = member or MemberIdentity()
     return {
         "member_id": member.member_id or None,
         "group_instance_id": member.group_instance_id,
         "client_id": member.client_id or None,
         "host": member.client_host or None,
+        "principal": member.principal,
     }
 
 

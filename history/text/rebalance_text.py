@@ -275,7 +275,8 @@ def _sentence(
         )
         return _capital(text)
     host = trigger.client_host.lstrip("/") or "unknown"
-    client = f"client {trigger.client_id or 'unknown'} at {host}"
+    principal = as_principal(trigger.principal)
+    client = f"client {trigger.client_id or 'unknown'}{principal} at {host}"
     name, member = format_member(trigger), trigger.group_instance_id or trigger.member_id
     template = _TRIGGERED_IN_CONSUMER_GROUPS.get(cause) if of_consumers else None
     text = (template or _TRIGGERED[cause]).format(
@@ -413,7 +414,13 @@ def format_member(member: MemberIdentity, *, is_short: bool = False) -> str:
         shorten_id(member.member_id) if is_short else member.member_id
     )
     place = f" at {member.client_host.lstrip('/')}" if member.client_host else ""
-    return f"{name} ({known}){place}" if known else f"{name}{place}"
+    known = f" ({known})" if known else ""
+    return f"{name}{known}{as_principal(member.principal)}{place}"
+
+
+def as_principal(principal: str | None) -> str:
+    """Nothing of a client without authentication."""
+    return f" as {principal}" if principal else ""
 
 
 def _members(count: int) -> str:

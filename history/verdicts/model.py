@@ -135,6 +135,8 @@ class ObservedGroup(Struct, frozen=True):
 def member_name(member: MemberIdentity) -> str:
     """A member in a sentence: by what an operator can find it."""
     name = member.group_instance_id or member.client_id or member.member_id
+    if member.principal:
+        name = f"{name} as {member.principal}"
     return f"{name} at {member.client_host.lstrip('/')}" if member.client_host else name
 
 
@@ -150,6 +152,7 @@ def member_json(member: MemberIdentity) -> dict[str, object]:
         "group_instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "host": member.client_host,
+        "principal": member.principal,
     }
 
 

@@ -205,6 +205,7 @@ def _event_row(event: HistoryEntry) -> Row:
     row["group_instance_id"] = member.get("group_instance_id") or facts.get("group_instance_id")
     row["client_id"] = member.get("client_id") or request_client.get("client_id")
     row["host"] = member.get("host") or request_client.get("host")
+    row["principal"] = member.get("principal") or request_client.get("principal")
     if whole:
         row.update({name: whole[name] for name in _OF_A_REBALANCE})
         row["began_at_ms"] = whole["began_at_ms"]

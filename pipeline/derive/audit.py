@@ -1,8 +1,8 @@
-"""Audit: who moved, reset or deleted offsets, when, with which client and from which address?
+"""Audit: who moved, reset or deleted offsets, when, as whom, and from which address?
 
 The source is the history that the daemon keeps: every change of an offset that was not made by a
-member of a generation. It has no principals yet. A real Kafka keeps no such history; from its log
-`suspects` lists the commits that went backwards and the deletions, without a sender.
+member of a generation. A real Kafka keeps no such history; from its log `suspects`
+lists the commits that went backwards and the deletions, without a sender.
 """
 
 from pyspark.sql import DataFrame
@@ -13,7 +13,7 @@ from pipeline.derive.in_order import in_order
 
 def audit(events: DataFrame) -> DataFrame:
     """at_ms, group, topic, partition, old_offset, new_offset, moved (records), by, client_id,
-    host, member_id; null offsets: there was none, there is none."""
+    host, principal, member_id; null offsets: there was none, there is none."""
     changes = events.where("type = 'offsets_moved'").dropDuplicates(["log_partition", "log_offset"])
     change = changes.select("*", fn.explode("changes").alias("change"))
     return change.select(
@@ -27,6 +27,7 @@ def audit(events: DataFrame) -> DataFrame:
         fn.col("cause").alias("by"),
         "client_id",
         "host",
+        "principal",
         "member_id",
     )
 

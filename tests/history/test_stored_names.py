@@ -32,8 +32,8 @@ WORDS = {
 }
 
 NESTED = {
-    "member": "member_id:str group_instance_id:str? client_id:str host:str",
-    "asker": "client_id:str host:str",
+    "member": "member_id:str group_instance_id:str? client_id:str host:str principal:str?",
+    "asker": "client_id:str host:str principal:str?",
     "wait": (
         "who:member join_delay_ms:int? end:wait_end asked_at_ms:int? waited_ms:int? partitions:int?"
     ),

@@ -85,7 +85,10 @@ def answer_delete_topics(
     try:
         if others:
             yield from registry.delete(
-                *others, client_id=token.client_id, client_host=token.client_host
+                *others,
+                client_id=token.client_id,
+                client_host=token.client_host,
+                principal=token.named_principal,
             )
     except OSError as fault:
         outcome = disk_error(fault)

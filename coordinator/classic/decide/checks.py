@@ -80,5 +80,9 @@ def has_place_for(group: ClassicGroupView, member_id: MemberId, max_size: int) -
 def identity_of(member: ClassicMemberView) -> MemberIdentity:
     """For the log and the history: the process that really came."""
     return MemberIdentity(
-        member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
+        member.member_id,
+        member.group_instance_id,
+        member.caller_client_id,
+        member.caller_host,
+        member.caller_principal,
     )

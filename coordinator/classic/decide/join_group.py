@@ -82,6 +82,7 @@ def decide_join_group(
             token.client_host,
             tuple(names),
             tuple(n for n, count in group.protocol_counts.items() if count == len(group.members)),
+            token.named_principal,
         )
         refusal = refuse_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, refused_id)
         return Outcome(replies=(refusal,), events=(refused,))
@@ -176,6 +177,7 @@ def _join_without_id(
             token.client_id,
             token.client_host,
             deadline_ms,
+            token.named_principal,
         )
     )
     return Outcome(
@@ -278,7 +280,11 @@ def _add_member(
         state=group.state,
         join_kind=join_kind,
         member=MemberIdentity(
-            member_id, request.group_instance_id, token.client_id, token.client_host
+            member_id,
+            request.group_instance_id,
+            token.client_id,
+            token.client_host,
+            token.named_principal,
         ),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),

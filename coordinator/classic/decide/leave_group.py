@@ -98,6 +98,7 @@ class _Leave:
                     leaving.reason,
                     self.token.client_id,
                     self.token.client_host,
+                    self.token.named_principal,
                 )
             )
             return
@@ -158,6 +159,7 @@ class _Leave:
                     tuple(self.gone.values()),
                     self.token.client_id,
                     self.token.client_host,
+                    self.token.named_principal,
                 )
             )
         then: tuple[ClassicCommand, ...] = ()

@@ -16,7 +16,7 @@ def updated_metadata(
     """A member that sent this request speaks the consumer protocol, whatever it spoke before."""
     timeout_ms, names = request.rebalance_timeout_ms, request.subscribed_topic_names
     regex = request.subscribed_topic_regex
-    return replace(
+    updated = replace(
         before,
         instance_id=before.instance_id if request.instance_id is None else request.instance_id,
         rack_id=before.rack_id if request.rack_id is None else request.rack_id,
@@ -32,3 +32,15 @@ def updated_metadata(
         server_assignor=request.server_assignor or before.server_assignor,
         classic=None,
     )
+    return with_principal(before, updated, token)
+
+
+def with_principal(
+    before: ConsumerMemberMetadata, updated: ConsumerMemberMetadata, token: ReplyToken
+) -> ConsumerMemberMetadata:
+    """It comes with a change of something else: no record has it, so after a load a member that
+    goes on as before must not be written again for it."""
+    principal = token.named_principal
+    if principal == before.principal or updated == before:
+        return updated
+    return replace(updated, principal=principal)

@@ -110,6 +110,7 @@ def test_exactly_these_fields_are_shown() -> None:
         "group_instance_id": None,
         "client_id": "slow",
         "host": "/10.0.0.7",
+        "principal": None,
     }
     assert rebalance_json(LONG)["waited_for"] == [
         {
