@@ -108,7 +108,6 @@ def test_alter_configs_resets_what_it_does_not_name(plane: Plane) -> None:
 def test_security_and_listeners_cannot_be_changed(plane: Plane) -> None:
     for name, text in (
         ("listeners", "PLAINTEXT://127.0.0.1:1"),
-        ("listener.name.plaintext.ssl.keystore.location", "/x"),
         ("sasl.jaas.config", "x"),
         ("config.providers", "file"),
         ("principal.builder.class", "x"),
