@@ -15,6 +15,7 @@ from broker.daemon import Daemon
 from broker.lag.reader import LagReader
 from broker.metrics import (
     cleaner,
+    client_quotas,
     durability,
     group_series,
     groups,
@@ -43,6 +44,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     waiting,
     transactions,
     requests,
+    client_quotas,
     durability,
     loading,
     cleaner,
@@ -99,6 +101,7 @@ class Metrics:
             yield from waiting.collect(daemon)
             yield from transactions.collect(daemon)
             yield from requests.collect(daemon)
+            yield from client_quotas.collect(daemon)
             yield from durability.collect(daemon)
             yield from loading.collect(daemon)
             yield from cleaner.collect(daemon)

@@ -271,7 +271,7 @@ class Server:
         if throttle_ms is None:
             return False
         detail = f"new connections from {connection.host} are over their quota"
-        self.report_fault(PeerFault.TOO_FAST, connection, detail)
+        self.report_fault(PeerFault.OVER_IP_QUOTA, connection, detail)
         if throttle_ms:
             self.on_turn()
         else:

@@ -32,6 +32,7 @@ class PeerFault(StrEnum):
     TOO_MANY_PER_IP = "max.connections.per.ip"
     TOO_MANY_OF_LISTENER = "max.connections of the listener"
     TOO_FAST = "max.connection.creation.rate"
+    OVER_IP_QUOTA = "connection_creation_rate"
     TLS = "TLS handshake failed"
     AUTHENTICATION = "authentication failed"
     NOT_AUTHENTICATED = "request before authentication"

@@ -56,8 +56,9 @@ class Measures(Generic[KeyT, StatT]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def items(self) -> Iterator[tuple[KeyT, Measure[StatT]]]:
-        return iter(self._by_key.items())
+    def newest_first(self) -> Iterator[tuple[KeyT, Measure[StatT]]]:
+        """Those that were used last come first."""
+        return reversed(self._by_key.items())
 
     def use(self, key: KeyT, limit: Callable[[KeyT], float], now_ms: int) -> Measure[StatT]:
         """The measure of this key; `limit` is asked for a new one."""

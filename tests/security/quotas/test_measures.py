@@ -22,7 +22,7 @@ def quota(measures_max: int = 3) -> ClientQuota:
 
 
 def counted(made: ClientQuota) -> list[str]:
-    return [client_id for (_, client_id), _ in made.measures.items()]
+    return [client_id for (_, client_id), _ in made.measures.newest_first()][::-1]
 
 
 def test_the_least_recently_used_measure_is_forgotten_beyond_the_limit() -> None:
