@@ -30,7 +30,7 @@ _IMPLYING: Final = {
 
 
 def _bits(*operations: AclOperation) -> int:
-    return sum(1 << operation for operation in operations)
+    return sum(1 << operation for operation in set(operations))
 
 
 _DENYING: Final = {each: _bits(each, AclOperation.ALL) for each in AclOperation}

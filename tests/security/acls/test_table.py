@@ -123,6 +123,14 @@ def test_the_default_is_for_resources_without_any_entry() -> None:
     assert table.allows("User:amy", "h", READ, GROUP, "a")
 
 
+def test_no_operation_implies_all() -> None:
+    table = AclTable()
+    table.change([entry("a")], ())
+    assert not table.allows("User:amy", "h", AclOperation.ALL, TOPIC, "a")
+    table.change([entry("a", AclOperation.ALL)], ())
+    assert table.allows("User:amy", "h", AclOperation.ALL, TOPIC, "a")
+
+
 def test_a_prefixed_asterisk_is_a_name() -> None:
     table = AclTable()
     table.change([entry("*", pattern_type=PREFIXED)], ())
