@@ -39,8 +39,9 @@ from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
-from broker.net.access import TokenValidator, check_stores, listener_access, use_stores
+from broker.net.access import check_stores, listener_access, use_stores
 from broker.net.dispatch import Core, Dispatcher
+from broker.net.oauth_tokens import OauthTokens
 from broker.net.server import Server
 from broker.net.tls.listener_tls import ListenerTls
 from broker.observe.events import DaemonStep, PartFailed, Warned
@@ -58,7 +59,6 @@ from broker.transactions.parts import (
 )
 from config.dynamic_rules import DynamicRules
 from config.keys import Config
-from config.listener_security import MechanismSecurity
 from config.settings import (
     cleaner_settings,
     group_settings,
@@ -75,7 +75,6 @@ from history.index import HistoryIndex
 from history.lag.store import LagStore
 from protocol.names import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from seams.authorizer import ALLOW_ALL
-from security.sasl.oauthbearer import InvalidToken, ValidToken
 from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.cleaner.messages import LastOfProducer
@@ -112,13 +111,12 @@ def build(
     data_dir: DataDir,
     loop: asyncio.AbstractEventLoop,
     tls: Mapping[str, ListenerTls] | None = None,
+    tokens: Mapping[str, OauthTokens] | None = None,
     *,
     repair: bool = False,
     strict_files: bool = False,
 ) -> Daemon:
-    """Open the data directory and make all parts. Raises Corrupt, OSError.
-
-    With `strict_files` disk work on the loop is an AssertionError, for tests."""
+    """Raises Corrupt, OSError. With `strict_files` disk work on the loop is an AssertionError."""
     guard, bridge = LoopGuard(is_strict=strict_files), JournalBridge(loop)
     storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
     base = _base(config, loop, observer, storage, tls or {})
@@ -126,6 +124,7 @@ def build(
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = _data_plane(base, server, io, cluster, repair=repair)
+    server.access = listener_access(config, base.tls, data_plane.scram, tokens or {})
     base = _with_existing_partitions(base, data_plane.registry)
     ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
     offsets_logs = _offsets_logs(base, data_plane.registry)
@@ -171,17 +170,11 @@ def build(
         flush_watch=flush_watch,
         guard=guard,
         sealed_flush=_sealed_flush(base, data_plane.registry),
+        token_keys=[each.keys for each in (tokens or {}).values()],
         certificates=CertificateWatch(loop, list(base.tls.values()), observer),
     )
     _connect(daemon, base.tls)
     return daemon
-
-
-def _no_tokens(_listener: str, _mechanism: MechanismSecurity) -> TokenValidator:
-    def refuse(_token: str) -> ValidToken:
-        raise InvalidToken("tokens are not served yet")
-
-    return refuse
 
 
 def _base(
@@ -234,8 +227,6 @@ def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
         daemon.history.subscribe(watch.on_entry)
         daemon.history.subscribe(counters.count_entry)
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
-    scram = daemon.data_plane.scram
-    daemon.server.access = listener_access(daemon.config, tls, scram, _no_tokens)
     _follow_dynamic_configs(daemon, tls)
 
 

@@ -8,7 +8,7 @@ counterparts: `BrokerServer.startup`, `BrokerServer.shutdown`.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +33,7 @@ from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
 from broker.net.server import Server
 from broker.net.sockets import Bound
+from broker.net.token_keys import TokenKeys
 from broker.observe.events import (
     DaemonStep,
     JournalFailed,
@@ -119,6 +120,7 @@ class Daemon:
     guard: LoopGuard
     sealed_flush: SealedFlush
     certificates: CertificateWatch
+    token_keys: Sequence[TokenKeys]
     recording_boot: asyncio.Task[None] | None = None
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
@@ -155,7 +157,14 @@ class Daemon:
         self.ticker.stalls.watch_gc()
         self.ticker.start([self.coordinator, self.transactions, self.data_plane, self.server])
         self.certificates.start()
+        for keys in self.token_keys:
+            keys.start(self._report_keys)
         await self.server.serve(self.dispatcher, listeners)
+
+    def _report_keys(self, words: str, fields: Mapping[str, object]) -> None:
+        """In the keys' thread, which may outlive the loop."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.observer, Warned(words, fields))
 
     async def load(self) -> None:
         """Elect and load; returns when everything that can be served is served."""
@@ -206,6 +215,8 @@ class Daemon:
             await asyncio.wait([self.recording_boot])
         self.observer(DaemonStep("Shutting down."))
         await self.certificates.stop()
+        for keys in self.token_keys:
+            keys.close()
         await self.lag.stop()
         await self.log_cleaner.stop()
         self.server.stop_accepting()

@@ -24,9 +24,11 @@ from broker.daemon import Daemon
 from broker.history_log.last_alive import LastAlive
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.net.access import open_tls
+from broker.net.oauth_tokens import OauthTokens, open_tokens
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.net.tls.listener_tls import ListenerTls
 from broker.net.tls.stores import BadStore
+from broker.net.token_keys import BadKeySet
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
@@ -90,8 +92,9 @@ def run_daemon(
         return _refuse(f"{config.data_dir_key}: {refused}")
     try:
         tls = open_tls(config)
+        tokens = open_tokens(config)
         ports = _bind(config)
-    except (CannotListen, BadListeners, BadStore) as refused:
+    except (CannotListen, BadListeners, BadStore, BadKeySet) as refused:
         data_dir.withdraw()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
@@ -105,7 +108,7 @@ def run_daemon(
     if config.rollcall_crash_at != NO_CRASH:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
-        running = _run(config, observer, data_dir, ports, tls, open_console, repair=repair)
+        running = _run(config, observer, data_dir, ports, tls, tokens, open_console, repair=repair)
         return uvloop.run(running)
     except Corrupt as damage:
         return _refuse(f"cannot start on {data_dir.path}: {repair_hint(damage)}", EXIT_FAILED)
@@ -122,13 +125,16 @@ async def _run(
     data_dir: DataDir,
     ports: Ports,
     tls: Mapping[str, ListenerTls],
+    tokens: Mapping[str, OauthTokens],
     open_console: OpenConsole | None,
     *,
     repair: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
     strict = bool(os.environ.get(STRICT_FILES_VARIABLE))
-    daemon = build(config, observer, data_dir, loop, tls, repair=repair, strict_files=strict)
+    daemon = build(
+        config, observer, data_dir, loop, tls, tokens, repair=repair, strict_files=strict
+    )
     stop_requested = asyncio.Event()
     listen_to_signals(loop, stop_requested, observer)
     faults: list[str] = []

@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "log": ("cli.log", "log"),
     "offsets": ("cli.offsets", "offsets"),
     "pipeline": ("cli.pipeline", "pipeline"),
+    "scram": ("cli.scram", "scram"),
     "serve": ("cli.serve", "serve"),
     "verdicts": ("cli.verdicts", "show_verdicts"),
     "why": ("cli.why", "why"),

@@ -35,7 +35,11 @@ class ScramUsers(Protocol):
         """What an unknown user is asked for, so that a client does not learn who is known."""
 
 
-TokenValidator = Callable[[str], ValidToken]
+class TokenValidator(Protocol):
+    """What `oauth_tokens.py` gives."""
+
+    def validate(self, token: str) -> ValidToken:
+        """Raises InvalidToken."""
 
 
 def open_tls(config: Config) -> dict[str, ListenerTls]:
@@ -84,12 +88,12 @@ def _with_tls(
 def listener_access(
     config: Config,
     tls: Mapping[str, ListenerTls],
-    scram: ScramUsers,
-    validator: Callable[[str, MechanismSecurity], TokenValidator],
+    users: ScramUsers,
+    tokens: Mapping[str, TokenValidator],
 ) -> dict[str, ListenerAccess]:
     """By listener; one with nothing to do is missing.
 
-    `validator` makes what checks the tokens of a listener, which it gets the name of.
+    `tokens` has what checks them for each listener with OAUTHBEARER.
     """
     access: dict[str, ListenerAccess] = {}
     for listener in config.endpoints:
@@ -97,21 +101,18 @@ def listener_access(
         own_tls = tls.get(listener.name)
         sasl = None
         if security.protocol.has_sasl:
-            validate = partial(validator, listener.name)
-            sasl = _sasl(security, scram, validate)
+            sasl = _sasl(security, users, tokens.get(listener.name))
         if own_tls is not None or sasl is not None:
             access[listener.name] = ListenerAccess(own_tls, sasl)
     return access
 
 
 def _sasl(
-    security: ListenerSecurity,
-    scram: ScramUsers,
-    validator: Callable[[MechanismSecurity], TokenValidator],
+    security: ListenerSecurity, users: ScramUsers, tokens: TokenValidator | None
 ) -> SaslAccess:
     mechanisms = {
         mechanism.name: SaslMechanism(
-            _new_server(mechanism, scram, validator),
+            _new_server(mechanism, users, tokens),
             mechanism.values.connections_max_reauth_ms,
         )
         for mechanism in security.mechanisms.values()
@@ -120,14 +121,13 @@ def _sasl(
 
 
 def _new_server(
-    mechanism: MechanismSecurity,
-    scram: ScramUsers,
-    validator: Callable[[MechanismSecurity], TokenValidator],
+    mechanism: MechanismSecurity, users: ScramUsers, tokens: TokenValidator | None
 ) -> Callable[[], SaslServer]:
     name = mechanism.name
     if name == PLAIN:
         return partial(PlainServer, mechanism.plain_users)
     if name == OAUTHBEARER:
-        return partial(OauthBearerServer, validator(mechanism))
-    made_up = partial(scram.made_up, name)
-    return partial(ScramServer, name, partial(scram.credential, name), new_scram_nonce, made_up)
+        assert tokens is not None, "open_tokens has them for every such listener"
+        return partial(OauthBearerServer, tokens.validate)
+    credential, made_up = partial(users.credential, name), partial(users.made_up, name)
+    return partial(ScramServer, name, credential, new_scram_nonce, made_up)

@@ -14,10 +14,12 @@ from typing import Final
 import jwt
 from jwt.exceptions import InvalidSignatureError
 
-from broker.net.token_keys import TOKEN_ALGORITHMS, ReportKeys, TokenKeys
+from broker.net.token_keys import TOKEN_ALGORITHMS, TokenKeys
+from config.keys import Config
+from config.listener_security import listener_security
 from config.security_keys import SecurityKeys
 from protocol.java_text import trim
-from security.sasl.oauthbearer import InvalidToken, ValidToken
+from security.sasl.oauthbearer import OAUTHBEARER, InvalidToken, ValidToken
 
 _END_OF_TIME_MS: Final = 253_402_300_799_000  # of the year 9999
 _KEYS_TRIED_MAX: Final = 8  # for a token that names no key
@@ -26,16 +28,11 @@ _KEYS_TRIED_MAX: Final = 8  # for a token that names no key
 class OauthTokens:
     """Of one listener. `validate` is what an OauthBearerServer asks."""
 
-    def __init__(self, values: SecurityKeys, report: ReportKeys) -> None:
+    def __init__(self, values: SecurityKeys) -> None:
+        """Reads the keys. Raises BadKeySet."""
         self._values = values
-        self.keys = TokenKeys(values, report)
-
-    def start(self) -> None:
-        """Raises BadKeySet, OSError."""
-        self.keys.start()
-
-    def close(self) -> None:
-        self.keys.close()
+        self.keys = TokenKeys(values)
+        self.keys.load()
 
     def validate(self, token: str) -> ValidToken:
         """Raises InvalidToken."""
@@ -91,6 +88,16 @@ class OauthTokens:
             name = self._values.sasl_oauthbearer_sub_claim_name
             raise InvalidToken(f"its claim {name} names no principal")
         return ValidToken(trim(principal), expires_at_ms)
+
+
+def open_tokens(config: Config) -> dict[str, OauthTokens]:
+    """Of the listeners with OAUTHBEARER, by name. Raises BadKeySet, BadListeners."""
+    tokens: dict[str, OauthTokens] = {}
+    for listener in config.endpoints:
+        mechanism = listener_security(config, listener).mechanisms.get(OAUTHBEARER)
+        if mechanism is not None:
+            tokens[listener.name] = OauthTokens(mechanism.values)
+    return tokens
 
 
 def _seconds(claims: Mapping[str, object], name: str) -> int | float:

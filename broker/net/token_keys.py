@@ -39,11 +39,13 @@ TOKEN_ALGORITHMS: Final = frozenset((*_RSA_ALGORITHMS, *_CURVES.values()))
 """Only those whose signing key a server need not know."""
 
 ReportKeys = Callable[[str, Mapping[str, object]], None]
-"""A warning with its fields; called in the keys' thread, and at the start in the caller's."""
+"""A warning with its fields; called in the keys' thread."""
 
 
 class BadKeySet(Exception):
-    """The message is one line."""
+    """The message is one line; `key` has the URL."""
+
+    key = "sasl.oauthbearer.jwks.endpoint.url"
 
 
 class TokenKey:
@@ -103,17 +105,18 @@ def _algorithms(member: dict[str, object]) -> list[str]:
 
 
 class TokenKeys:
-    def __init__(self, values: SecurityKeys, report: ReportKeys) -> None:
+    def __init__(self, values: SecurityKeys) -> None:
         """`values` are those of the mechanism OAUTHBEARER of a listener, with a URL."""
         self._url = values.sasl_oauthbearer_jwks_endpoint_url
         self._is_file = urlsplit(self._url).scheme.lower() == "file"
         self._refresh_s = values.sasl_oauthbearer_jwks_endpoint_refresh_ms / 1_000
         self._backoff_s = values.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms / 1_000
         self._backoff_max_s = values.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms / 1_000
-        self._report = report
+        self._report: ReportKeys = lambda _words, _fields: None
         self._keys: tuple[TokenKey, ...] = ()  # replaced as a whole
         self._stamp: tuple[int, int, int] | None = None  # of the file that was read
         self._failures = 0  # since the last read
+        self._last_fault = ""
         self._read_at = float("-inf")
         self._wake = Condition()
         self._is_asked = False
@@ -140,13 +143,27 @@ class TokenKeys:
 
     # The thread
 
-    def start(self) -> None:
-        """Read the keys, then keep them fresh. A file that has none raises BadKeySet, OSError."""
-        if self._is_file:
+    def load(self) -> None:
+        """Before the port is open: a client whose token is refused may give up.
+
+        A file without keys raises BadKeySet; a URL that fails is tried again later.
+        """
+        if not self._is_file:
+            self._refresh()
+            return
+        try:
             self._stamp = self._file_stamp()
             self._keys = parse_key_set(self._read_file())
-        else:
-            self._refresh()
+        except (OSError, BadKeySet) as fault:
+            said = fault.strerror if isinstance(fault, OSError) else fault
+            raise BadKeySet(f"{self._shown_url}: {said}") from None
+
+    def start(self, report: ReportKeys) -> None:
+        """Keep the keys fresh."""
+        self._report = report
+        if self._failures:
+            self._failures = 0
+            self._failed(self._last_fault)
         self._thread = Thread(target=self._run, name="token keys", daemon=True)
         self._thread.start()
 
@@ -182,12 +199,7 @@ class TokenKeys:
                 self._stamp = stamp
             keys = parse_key_set(self._read_file() if self._is_file else _read_url(self._url))
         except (OSError, ValueError, BadKeySet) as fault:
-            if not self._failures:
-                words = "Cannot read the keys of OAUTHBEARER tokens; those known so far count"
-                self._report(
-                    words, {"url": self._shown_url, "reason": str(fault), "keys": len(self._keys)}
-                )
-            self._failures += 1
+            self._failed(str(fault))
         else:
             if self._failures:
                 words = "Read the keys of OAUTHBEARER tokens again"
@@ -196,6 +208,14 @@ class TokenKeys:
             self._keys = keys
         finally:
             self._read_at = monotonic()
+
+    def _failed(self, reason: str) -> None:
+        self._last_fault = reason
+        self._failures += 1
+        if self._failures == 1:
+            words = "Cannot read the keys of OAUTHBEARER tokens; those known so far count"
+            fields = {"url": self._shown_url, "reason": reason, "keys": len(self._keys)}
+            self._report(words, fields)
 
     def _file_stamp(self) -> tuple[int, int, int]:
         found = os.stat(self._path)  # noqa: PTH116

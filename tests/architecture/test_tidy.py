@@ -15,7 +15,7 @@ from topics.configs import KEYS as TOPIC_KEYS
 # A file has one idea. Beyond this it probably has two; where it has not, it is listed with its own
 # limit: a table, or a module that could only be cut into an import circle (then at most 700 lines).
 LINES_MAX = 560
-LONGER = {"broker/build.py": 640, "broker/net/connection.py": 690, "config/keys.py": 1_010}
+LONGER = {"broker/net/connection.py": 690, "config/keys.py": 1_010}
 FUNCTION_LINES_MAX = 70  # a screen
 
 PRODUCT = python_files(tests=False)

@@ -37,13 +37,9 @@ def tokens(tmp_path: Path) -> Validator:
 
     def make(**values: object) -> OauthTokens:
         configured = {f"sasl_oauthbearer_{name}": value for name, value in values.items()}
-        found = OauthTokens(
-            SecurityKeys(sasl_oauthbearer_jwks_endpoint_url=file.as_uri(), **configured),
-            lambda *_: None,
+        return OauthTokens(
+            SecurityKeys(sasl_oauthbearer_jwks_endpoint_url=file.as_uri(), **configured)
         )
-        found.start()
-        found.close()
-        return found
 
     return make
 

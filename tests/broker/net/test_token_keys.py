@@ -27,8 +27,9 @@ def opened() -> Iterator[Opened]:
 
     def make(url: str, report: Callable = lambda *_: None, **values: object) -> TokenKeys:
         configured = {f"sasl_oauthbearer_jwks_endpoint_{k}": v for k, v in values.items()}
-        keys = TokenKeys(SecurityKeys(sasl_oauthbearer_jwks_endpoint_url=url, **configured), report)
-        keys.start()
+        keys = TokenKeys(SecurityKeys(sasl_oauthbearer_jwks_endpoint_url=url, **configured))
+        keys.load()
+        keys.start(report)
         started.append(keys)
         return keys
 
@@ -140,7 +141,7 @@ def test_a_file_is_read_again_when_it_changes(
 
 def test_a_file_without_keys_prevents_the_start(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "keys.json"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(BadKeySet, match="No such file"):
         opened(file.as_uri())
     file.write_bytes(b"{}")
     with pytest.raises(BadKeySet):
