@@ -4,6 +4,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.metrics import client_quotas
+from broker.metrics.family import declared
 from broker.metrics.scrape import Metrics, exposition
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -47,6 +49,9 @@ async def create(client: Client, name: str) -> tuple[ErrorCode, int]:
 async def test_a_quota_of_mutations_holds_at_once_and_after_a_restart(tmp_path: Path) -> None:
     async with Node(tmp_path) as node:
         await set_quota(await node.client(), "controller_mutation_rate", 1.0)
+        rate = QuotaOperation("connection_creation_rate", 1_000.0)
+        of_address = QuotaAlteration([QuotaEntity("ip", None)], [rate])
+        await (await node.client()).call(AlterClientQuotasRequest([of_address]))
         client = await limited_client(node)
 
         assert await create(client, "a") == (ErrorCode.NONE, 0)
@@ -69,6 +74,9 @@ async def test_a_quota_of_mutations_holds_at_once_and_after_a_restart(tmp_path: 
         assert shown["rollcall_client_quota_tokens"][0] == client_labels
         assert shown["rollcall_client_quota_tokens"][1] < 0
         assert shown["rollcall_muted_connections"] == ({}, 1.0)
+        assert shown["rollcall_address_connection_throttles_total"][0] == {"address": "127.0.0.1"}
+        for family in declared(vars(client_quotas)):
+            assert shown[family.name][0].keys() == set(family.labels)
         assert await create(await node.client(), "b") == (ErrorCode.NONE, 0)
 
     async with Node(tmp_path) as node:

@@ -6,7 +6,7 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
-from broker.metrics import kafka_exporter, kafka_lag_exporter
+from broker.metrics import client_quotas, kafka_exporter, kafka_lag_exporter
 from broker.metrics.family import declared
 from broker.metrics.scrape import all_families
 from tests.broker.daemon import TEST_SETTINGS, Daemon
@@ -145,6 +145,8 @@ def test_what_kafka_lag_exporter_shows_is_shown(shown: Samples) -> None:
 WITHOUT_SAMPLES = {
     "group_coordinator_group_troubles",  # likewise: tests/broker/metrics/test_verdicts.py
     "group_coordinator_lag_verdict",  # all is well: tests/broker/metrics/test_labelled.py
+    # There are no quotas: tests/broker/test_client_quotas.py
+    *(family.name for family in declared(vars(client_quotas)) if family.labels),
 }
 
 
