@@ -154,7 +154,9 @@ class VerdictWatch:
             self._activity(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
-        client = MemberIdentity(UNKNOWN_MEMBER_ID, None, event.client_id, event.client_host)
+        client = MemberIdentity(
+            UNKNOWN_MEMBER_ID, None, event.client_id, event.client_host, event.principal
+        )
         refusal = RefusedJoin(event.at_ms, client, event.offered, event.supported)
         self._activity(event.group_id).refuse(refusal)
 

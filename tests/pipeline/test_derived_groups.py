@@ -129,7 +129,7 @@ def test_the_audit_has_every_moved_offset_and_its_client(spark: SparkSession) ->
         START_MS,
         OffsetsBy.COMMIT,
         (OffsetChange("orders", 0, 500, 20), OffsetChange("orders", 1, None, 7)),
-        RequestClient("reset-tool", "/10.0.0.9"),
+        RequestClient("reset-tool", "/10.0.0.9", "User:alice"),
     )
     expired = OffsetsMovedEntry(
         "billing", START_MS + 5, OffsetsBy.EXPIRY, (OffsetChange("orders", 0, 20, None),)
@@ -137,11 +137,11 @@ def test_the_audit_has_every_moved_offset_and_its_client(spark: SparkSession) ->
 
     found = audit(events_frame(spark, [moved, expired])).orderBy("at_ms", "partition").collect()
 
-    tool = ("commit", "reset-tool", "/10.0.0.9", None)
+    tool = ("commit", "reset-tool", "/10.0.0.9", "User:alice", None)
     assert [tuple(row) for row in found] == [
         (START_MS, "billing", "orders", 0, 500, 20, -480, *tool),
         (START_MS, "billing", "orders", 1, None, 7, None, *tool),
-        (START_MS + 5, "billing", "orders", 0, 20, None, None, "expiry", None, None, None),
+        (START_MS + 5, "billing", "orders", 0, 20, None, None, "expiry", *[None] * 4),
     ]  # fmt: skip
 
 
