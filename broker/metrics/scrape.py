@@ -25,6 +25,7 @@ from broker.metrics import (
     node,
     rebalance_costs,
     requests,
+    security,
     topics,
     transactions,
     verdicts,
@@ -45,6 +46,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     transactions,
     requests,
     client_quotas,
+    security,
     durability,
     loading,
     cleaner,
@@ -102,6 +104,7 @@ class Metrics:
             yield from transactions.collect(daemon)
             yield from requests.collect(daemon)
             yield from client_quotas.collect(daemon)
+            yield from security.collect(daemon)
             yield from durability.collect(daemon)
             yield from loading.collect(daemon)
             yield from cleaner.collect(daemon)
