@@ -2,13 +2,18 @@
 
 from broker.observe.observer import Observer
 from config.keys import Config
-from security.acls.authorizer import AclAuthorizer
+from security.acls.authorizer import AclAuthorizer, OnRefusal
 from storage.open import Storage
 from topics.acl_store import AclStore
 
 
 def make_acls(
-    config: Config, storage: Storage, observe: Observer, *, repair: bool
+    config: Config,
+    storage: Storage,
+    observe: Observer,
+    on_refusal: OnRefusal,
+    *,
+    repair: bool,
 ) -> AclStore | None:
     """None without `authorizer.class.name`: then stored ACLs are not even read.
 
@@ -17,7 +22,9 @@ def make_acls(
     if not config.authorizer_class_name:
         return None
     authorizer = AclAuthorizer(
-        config.super_user_principals, allows_without_acl=config.allow_everyone_if_no_acl_found
+        config.super_user_principals,
+        allows_without_acl=config.allow_everyone_if_no_acl_found,
+        on_refusal=on_refusal,
     )
     return AclStore(
         storage.acls_file,

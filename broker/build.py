@@ -14,6 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.audit.audit import Audit
 from broker.authorization import make_acls
 from broker.background.certificate_watch import CertificateWatch
 from broker.background.log_cleaner import LogCleaner, active_producers
@@ -103,6 +104,7 @@ class _Base(Struct, frozen=True):
     boot: BootRecord
     verification: GroupVerification
     tls: Mapping[str, ListenerTls]
+    audit: Audit
 
 
 def build(
@@ -137,7 +139,6 @@ def build(
     )
     transactions = _transactions(base, server, data_plane, coordinator, transaction_topic, ticker)
     flush_watch = _flush_watch(base)
-    lag = _lag_sampler(base, coordinator, data_plane)
     daemon = Daemon(
         config=base.config,
         loop=loop,
@@ -158,7 +159,7 @@ def build(
         ticker=ticker,
         gc_policy=GcPolicy(),
         health=_health(base, ownership, transaction_topic, flush_watch),
-        lag=lag,
+        lag=(lag := _lag_sampler(base, coordinator, data_plane)),
         verdicts=_verdict_watch(base, data_plane, history, lag),
         transaction_watch=watch_of(config, data_plane, coordinator, transactions, observer),
         worker=(worker := WorkerProcess()),
@@ -172,6 +173,7 @@ def build(
         sealed_flush=_sealed_flush(base, data_plane.registry),
         token_keys=[each.keys for each in (tokens or {}).values()],
         certificates=CertificateWatch(loop, list(base.tls.values()), observer),
+        audit=base.audit,
     )
     _connect(daemon, base.tls)
     return daemon
@@ -186,11 +188,14 @@ def _base(
 ) -> _Base:
     was_clean = storage.store.was_clean
     boot = BootRecord(storage.disk, storage.path, current_boot_id(), was_clean=was_clean)
-    return _Base(config, loop, observer, SystemClock(), storage, boot, GroupVerification(), tls)
+    clock, verification = SystemClock(), GroupVerification()
+    audit = Audit(loop, clock, observer, config.rollcall_audit_log)
+    return _Base(config, loop, observer, clock, storage, boot, verification, tls, audit)
 
 
 def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     """Set the callbacks of parts that were made before those that they call."""
+    daemon.audit.watch(daemon.server, daemon.dispatcher)
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
     bridge.clock = daemon.clock
     bridge.shards = {
@@ -218,6 +223,7 @@ def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     daemon.loop.set_exception_handler(daemon.on_loop_error)
     counters = daemon.observer.counters
     counters.on_commit = watch.meter
+    counters.on_outside_commit = daemon.audit.offsets_committed
     counters.on_join_refused = watch.join_refused
     counters.on_group_deleted = lag.group_deleted
     watch.group_of = lag.group
@@ -281,7 +287,7 @@ def _data_plane(
     rules = DynamicRules(base.config, partial(check_stores, base.tls))
     stores = open_stores(base.config, rules, storage, base.observer, repair=repairs)
     stores.client_quotas.subscribe(server.throttling.use)
-    acls = make_acls(base.config, storage, base.observer, repair=repairs)
+    acls = make_acls(base.config, storage, base.observer, base.audit.refused, repair=repairs)
     data_plane = DataPlane(
         storage.store,
         storage.topics_file,

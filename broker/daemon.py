@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from broker.audit.audit import Audit
 from broker.background.certificate_watch import CertificateWatch
 from broker.background.log_cleaner import LogCleaner
 from broker.background.snapshotter import Snapshotter
@@ -120,6 +121,7 @@ class Daemon:
     guard: LoopGuard
     sealed_flush: SealedFlush
     certificates: CertificateWatch
+    audit: Audit
     token_keys: Sequence[TokenKeys]
     recording_boot: asyncio.Task[None] | None = None
     storage_failed: Callable[[str], None] = _noop
@@ -155,7 +157,9 @@ class Daemon:
         self.sealed_flush.start()
         self.flush_watch.start()
         self.ticker.stalls.watch_gc()
-        self.ticker.start([self.coordinator, self.transactions, self.data_plane, self.server])
+        self.ticker.start(
+            [self.coordinator, self.transactions, self.data_plane, self.server, self.audit]
+        )
         self.certificates.start()
         for keys in self.token_keys:
             keys.start(self._report_keys)
@@ -234,6 +238,7 @@ class Daemon:
         self.transaction_topic.ownership.resign_all()  # first: it writes markers to the other
         self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
+        await self.audit.close()
         await self.snapshotter.stop(served)
         await self.worker.stop()
         await self.assignments.close()

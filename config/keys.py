@@ -89,6 +89,11 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     log_dir: tuple[str, ...] = valid_list(
         ("rollcall-data",), "The data directory, if log.dirs is not set."
     )
+    rollcall_audit_log: str = string(
+        "",
+        "File for the audit log: refused and administrative actions, failed authentications, one "
+        "JSON object per line. Default: they are lines of the log.",
+    )
     rollcall_log_format: str = valid_string(
         "human",
         "Format of log lines: human, or one JSON object per line.",

@@ -72,6 +72,14 @@ class Authentication:
         self._began_again_ms: int | None = None
 
     @property
+    def claimed(self) -> tuple[str, str]:
+        """The mechanism, and the user that the client says it is, as far as they are known."""
+        if self._principal is not None:
+            return self._mechanism, str(self._principal)
+        name = "" if self._server is None else self._server.claimed_name
+        return self._mechanism, str(Principal(USER_TYPE, name)) if name else ""
+
+    @property
     def takes_bare_tokens(self) -> bool:
         """The next frame is a token without a header."""
         return not self._has_headers and self._state in (

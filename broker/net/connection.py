@@ -230,6 +230,12 @@ class Connection(asyncio.Protocol):
     # TLS and SASL.
 
     @property
+    def claimed(self) -> tuple[str, str]:
+        """The mechanism, and the user that the client says it is, as far as they are known."""
+        authentication = self._authentication
+        return ("", "") if authentication is None else authentication.claimed
+
+    @property
     def api_versions(self) -> Route:
         """As `Requester`."""
         return self._server.routes[ApiKey.API_VERSIONS]

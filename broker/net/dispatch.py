@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.net.route import Disconnected, Route
+from broker.net.request import PendingRequest
+from broker.net.route import Disconnected, OnAnswer, Route
 from protocol.api_versions import answer_api_versions, served_versions
 from protocol.features import SERVED_FEATURES, TRANSACTION_VERSION_MAX, finalized_levels
 from protocol.messages import REQUESTS, Request, Response
@@ -109,6 +110,13 @@ class Dispatcher:
             handler if interceptor is None else self._intercepted(handler, interceptor)
         )
 
+    def follow_answers(self, api_key: ApiKey, on_answer: OnAnswer) -> None:
+        """Call it with each such request and its answer; other APIs cost no more than before."""
+        route = self.routes.get(api_key)
+        if route is not None:
+            route.on_answer = on_answer
+            route.handle = self._handlers[api_key] = _keeping(self._handlers[api_key])
+
     def on_coordinator_request(self, listener: Callable[[Request], None] | None) -> None:
         """Call `listener` before each request for the coordinator is handled; None ends it."""
         for api_key in self._coordinator_apis:
@@ -162,6 +170,17 @@ def _names(api_keys: Iterable[ApiKey]) -> str:
 def _announced(handler: Handler, listener: Callable[[Request], None]) -> Handler:
     def handle(request: Request, token: ReplyToken, now: Now) -> None:
         listener(request)
+        handler(request, token, now)
+
+    return handle
+
+
+def _keeping(handler: Handler) -> Handler:
+    """The token keeps the request until it is answered."""
+
+    def handle(request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(token, PendingRequest)
+        token.request = request
         handler(request, token, now)
 
     return handle

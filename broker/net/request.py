@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from broker.net.route import Route
 from broker.net.sockets import Bound
+from protocol.messages import Request
 from seams.principal import Principal
 from seams.reply_token import ReplyToken
 
@@ -73,14 +74,19 @@ class RequestCost:
 
 
 class PendingRequest(ReplyToken):
-    """`answer` is None until there is one: a whole frame, NO_ANSWER or HANG_UP."""
+    """`answer` is None until there is one: a whole frame, NO_ANSWER or HANG_UP.
 
+    `request` is set only where a route has `on_answer`: others need it no more once handled.
+    """
+
+    request: Request
     __slots__ = (
         "answer",
         "connection",
         "correlation_id",
         "cost",
         "is_counted",
+        "request",
         "route",
         "size_bytes",
         "started_s",

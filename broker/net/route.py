@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.observe.stats import RequestStats
-from protocol.messages import REQUESTS
+from protocol.messages import REQUESTS, Response
 from protocol.names import ApiKey
 from seams.handler import Handler
 from seams.now import Now
@@ -32,6 +32,9 @@ Kafka mutes the channel for every request, also for a Produce with acks=0.
 
 Disconnected = Callable[[ReplyToken, Now], None]
 
+OnAnswer = Callable[[ReplyToken, Response], None]
+"""Called with the token of each request of the API, and its answer."""
+
 
 class Route:
     """One API: its handler, who is notified of a disconnect, its flags and counters."""
@@ -41,6 +44,7 @@ class Route:
         "disconnected",
         "handle",
         "holds",
+        "on_answer",
         "stats",
         "version_stop",
         "waits_for_members",
@@ -60,5 +64,6 @@ class Route:
         self.handle = handle
         self.disconnected = disconnected
         self.holds = api_key in HOLDS_CONNECTION
+        self.on_answer: OnAnswer | None = None  # the audit, of administrative requests
         self.waits_for_members = api_key in WAITS_FOR_MEMBERS
         self.stats = stats or RequestStats(api_key, self.version_stop)

@@ -24,7 +24,7 @@ from broker.net.fault_log import FaultLog
 from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.quotas import PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
-from broker.net.route import Route
+from broker.net.route import OnAnswer, Route
 from broker.net.sockets import Bound
 from broker.net.throttling import Throttling
 from broker.net.timers import ServerTimers
@@ -41,6 +41,18 @@ from seams.reply_token import ReplyToken
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
+
+AuthenticationFailed = Callable[[Connection, PeerFault, str], None]
+
+_AUDITED_FAULTS: Final = frozenset(
+    {
+        PeerFault.AUTHENTICATION,
+        PeerFault.NOT_AUTHENTICATED,
+        PeerFault.SESSION_EXPIRED,
+        PeerFault.TLS,
+        PeerFault.TOO_SLOW,
+    }
+)
 
 
 class Server:
@@ -83,6 +95,8 @@ class Server:
         self._timers = ServerTimers()
         self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
         self.on_turn: Callable[[], None] = _noop
+        # What the audit log needs to know.
+        self.on_authentication_failure: AuthenticationFailed | None = None
         self.stalls = LoopStalls()
         self.latest_route: Route | None = None  # of the newest request: what a long turn did
         self.routes: dict[int, Route] = {}
@@ -136,7 +150,8 @@ class Server:
             is_given_up = connection.closing or connection.lost or token.answer is HANG_UP
             assert is_given_up, "a request was answered twice"
             return  # It was given up when the connection was, or its handler had failed.
-        stats = token.route.stats
+        route = token.route
+        stats = route.stats
         stats.seconds.add(self.stopwatch() - token.started_s)
         cost = token.cost
         if cost is not None:
@@ -144,12 +159,14 @@ class Server:
         if response is None:
             connection.answered(token, NO_ANSWER)
             return
+        if route.on_answer is not None:
+            self._follow(route.on_answer, token, response)
         codes = errors_in(response)
         if codes:
             stats.erred(codes)
         try:
             answer = encode_response(
-                token.route.api_key, token.api_version, token.correlation_id, response
+                route.api_key, token.api_version, token.correlation_id, response
             )
         except Exception as error:  # noqa: BLE001 - the core's turn must not suffer for it
             self.failed(token, error)
@@ -157,6 +174,12 @@ class Server:
         connection.answered(token, answer)
         if cost is not None:
             self.throttling.answered(token)
+
+    def _follow(self, on_answer: OnAnswer, token: PendingRequest, response: Response) -> None:
+        try:
+            on_answer(token, response)
+        except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
+            self._part_failed("audit", token.connection, error)
 
     def failed(self, token: PendingRequest, error: Exception) -> None:
         """A handler raised: our bug. The connection is closed, so that the client does not wait."""
@@ -294,6 +317,8 @@ class Server:
 
     def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and log it unless the same host did the same just now."""
+        if fault in _AUDITED_FAULTS and self.on_authentication_failure is not None:
+            self.on_authentication_failure(connection, fault, detail)
         now_ms = self.clock.now().mono_ms
         event = self.fault_log.peer_fault(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:

@@ -80,6 +80,8 @@ class Counters:
         self.on_group_deleted: Callable[[str], None] | None = None
         # For each commit: who commits how often (lag/commit_rates.py).
         self.on_commit: Callable[[offsets.OffsetsCommitted], None] | None = None
+        # For each that replaces offsets from outside the group (broker/audit/audit.py).
+        self.on_outside_commit: Callable[[offsets.OffsetsCommitted], None] | None = None
 
     def count(self, event: object) -> None:
         counting = COUNTING.get(type(event))
@@ -235,6 +237,8 @@ def _(counters: Counters, event: offsets.OffsetsCommitted) -> None:
         counters.offsets_committed += len(partitions)
         if event.generation_id == NO_GENERATION:
             counters.offsets_committed_outside += len(partitions)
+    if event.replaced and counters.on_outside_commit is not None:
+        counters.on_outside_commit(event)
 
 
 @_counts(offsets.OffsetsDeleted)

@@ -13,6 +13,7 @@ from typing import Final, TextIO
 
 import structlog
 
+from broker.observe.audit_lines import AUDIT_LINES
 from broker.observe.cleaner_lines import CLEANER_LINES
 from broker.observe.consumer_lines import CONSUMER_LINES
 from broker.observe.counters import Counters
@@ -37,6 +38,7 @@ LOGGERS: Final[Mapping[str, LineTable]] = {
     "rollcall.log-cleaner": CLEANER_LINES,
     "rollcall.storage": STORAGE_LINES,
     "rollcall.transactions": TRANSACTION_LINES,
+    "rollcall.audit": AUDIT_LINES,
 }
 """The names for kafka-configs --entity-type broker-loggers."""
 

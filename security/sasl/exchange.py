@@ -53,6 +53,10 @@ class SaslServer(Protocol):
         """Whether the client is authenticated."""
 
     @property
+    def claimed_name(self) -> str:
+        """Who the client says it is, before that is proven; empty as long as it is not known."""
+
+    @property
     def principal_name(self) -> str:
         """Who the client is. Empty until the exchange is complete."""
 

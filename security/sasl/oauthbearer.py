@@ -48,7 +48,7 @@ class OauthBearerServer:
         self._validate = validate
         self._refused: str | None = None  # why, once the client was told
         self.is_complete = False
-        self.principal_name = ""
+        self.claimed_name = self.principal_name = ""
         self.expires_at_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:

@@ -23,7 +23,7 @@ class PlainServer:
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
         self.is_complete = False
-        self.principal_name = ""
+        self.claimed_name = self.principal_name = ""
 
     def evaluate(self, token: bytes) -> bytes:
         parts = token.decode("utf-8", "replace").split("\0", _PARTS)
@@ -32,6 +32,7 @@ class PlainServer:
                 f"Invalid SASL/PLAIN response: expected {_PARTS} tokens, got {len(parts)}"
             )
         authorization_id, user, password = parts
+        self.claimed_name = user
         if not user:
             raise SaslFailure("Authentication failed: username not specified")
         if not password:

@@ -49,7 +49,7 @@ class ScramServer:
         """`made_up` gives what an unknown user is asked for; None: refused at once, as in Kafka."""
         self.mechanism = mechanism
         self.is_complete = False
-        self.principal_name = ""
+        self.claimed_name = self.principal_name = ""
         self._credential_of = credential_of
         self._new_nonce = new_nonce
         self._made_up = made_up
@@ -77,6 +77,7 @@ class ScramServer:
         if _asks_for_a_token(first["extensions"]):
             raise self._invalid("delegation tokens are not served")
         user = first["name"].replace("=2C", ",").replace("=3D", "=")
+        self.claimed_name = user
         credential = self._credential_of(user)
         is_known = credential is not None
         if credential is None:

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from broker.audit.entry import AuditEntry
 from broker.observe import cleaner_events as cleaner
 from broker.observe import events as shell
 from broker.observe.counters import COUNTING
@@ -43,6 +44,7 @@ EVENTS = (
     | cleaner.CleanerEvent
     | opening.OpenEvent
     | transactions.TransactionEvent
+    | AuditEntry
 )
 """What the parts report, of all kinds."""
 

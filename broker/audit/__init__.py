@@ -1,0 +1,1 @@
+"""Audit log: refused and administrative actions, and failed authentications."""
