@@ -16,6 +16,11 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.names import GroupId, TopicName
@@ -109,3 +114,17 @@ async def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> No
 
 def test_entries_are_short() -> None:
     assert not {"value", "password", "token"} & set(AuditEntry.__struct_fields__)
+
+
+async def test_an_offset_that_is_set_back_from_outside_is_an_action(tmp_path: Path) -> None:
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        await client.call(CreateTopicsRequest([CreatableTopic(TopicName("t"), 1, 1)]))
+        for offset in (5, 9, 2):
+            partition = OffsetCommitRequestPartition(0, offset)
+            topic = OffsetCommitRequestTopic(TopicName("t"), partitions=[partition])
+            await client.call(OffsetCommitRequest(GroupId("g"), topics=[topic]), 9)
+    actions = [line for line in node.log.getvalue().splitlines() if "request=OffsetCommit" in line]
+    (reset,) = actions
+    assert "t-0 9 to 2" in reset
+    assert "resource=Group:LITERAL:g" in reset
