@@ -7,7 +7,7 @@ validated is no action. Kafka has no counterpart.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
-from broker.audit.entry import names_of
+from broker.audit.entry import bounded, names_of
 from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
 from protocol.messages import Request, Response, create_acls, delete_acls, write_txn_markers
 from protocol.messages import alter_client_quotas as quotas
@@ -137,7 +137,7 @@ def _acl(acl: create_acls.AclCreation | delete_acls.DeleteAclsMatchingAcl) -> st
     """As kafka-acls prints it."""
     operation = _code(AclOperation, acl.operation)
     permission = _code(PermissionType, acl.permission_type)
-    client = f"principal={acl.principal}, host={acl.host}"
+    client = f"principal={bounded(acl.principal)}, host={bounded(acl.host)}"
     return f"({client}, operation={operation}, permissionType={permission})"
 
 
