@@ -26,7 +26,7 @@ from config.dynamic_keys import (
 from config.kafka_names import is_listener_limit, refusal_reason, split_listener_limit
 from config.keys import Config, keys
 from config.limits import ListenerLimits
-from config.listener_security import security_key
+from config.listener_security import security_key, security_keys
 from protocol.config_def import (
     ConfigException,
     ConfigType,
@@ -81,7 +81,11 @@ class DynamicRules:
                 [name for name in changed if is_per_broker(name)],
                 "Cannot update these configs at default cluster level, broker id must be specified",
             )
-        listeners = [name for name in changed if without_listener(name) in LISTENER_KEYS]
+        listeners = [
+            name
+            for name in changed
+            if without_listener(name) in LISTENER_KEYS or _is_static_security(name)
+        ]
         _refuse(listeners, "Cannot update these configs dynamically")
         for name, text in changed.items():
             reason = refusal_reason(name, text)
@@ -184,6 +188,12 @@ class DynamicRules:
         if key is None:
             raise KeyError(name)
         return default_text(name) or "" if key.type is ConfigType.LIST else None
+
+
+def _is_static_security(name: str) -> bool:
+    """Kafka changes some of these while it runs; here only the stores of a listener can be."""
+    is_security = name in security_keys() or security_key(name) is not None
+    return is_security and not is_store_of_listener(name)
 
 
 def dynamic_value(name: str, text: str) -> ConfigValue:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,10 @@ def test_a_group_over_sasl_and_tls(start_daemon: StartDaemon, tmp_path: Path) ->
     consumer.commit(asynchronous=False)
     consumer.close()
     assert "hunter2" not in daemon.log()
+    _, metrics = daemon.get("/metrics")
+    ends = 'rollcall_certificate_expiry_timestamp_seconds{listener="SASL_SSL"} '
+    (line,) = (line for line in metrics.splitlines() if line.startswith(ends))
+    assert float(line.removeprefix(ends)) > time.time()
 
 
 async def test_stores_are_changed_by_configs(start_daemon: StartDaemon, tmp_path: Path) -> None:

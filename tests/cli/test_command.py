@@ -87,7 +87,7 @@ def test_the_bare_command_shows_its_help_and_is_no_success(rollcall: Command) ->
         (("serve", "--set", "group.max.size=0"), "group.max.size"),
         (("serve", "--set", "nosuch.name=1"), "nosuch.name"),
         (("serve", "--set", "group.max.size"), "--set"),
-        (("serve", "--set", "ssl.keystore.location=k"), "ssl.keystore.location"),
+        (("serve", "--set", "ssl.engine.factory.class=k"), "ssl.engine.factory.class"),
         (("serve", "--listen", "nowhere"), "listeners"),
         (("serve", "--listen", "0.0.0.0:9092"), "advertised.listeners"),
         (("serve", "--advertise", "0.0.0.0:9092"), "advertised.listeners"),

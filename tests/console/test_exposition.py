@@ -145,6 +145,8 @@ def test_what_kafka_lag_exporter_shows_is_shown(shown: Samples) -> None:
 WITHOUT_SAMPLES = {
     "group_coordinator_group_troubles",  # likewise: tests/broker/metrics/test_verdicts.py
     "group_coordinator_lag_verdict",  # all is well: tests/broker/metrics/test_labelled.py
+    # There is no TLS: tests/broker/test_secured_listeners.py
+    "rollcall_certificate_expiry_timestamp_seconds",
     # There are no quotas: tests/broker/test_client_quotas.py
     *(family.name for family in declared(vars(client_quotas)) if family.labels),
 }
