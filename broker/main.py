@@ -24,6 +24,7 @@ from broker.daemon import Daemon
 from broker.history_log.last_alive import LastAlive
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.net.access import open_tls
+from broker.net.admin_tls import admin_certificate
 from broker.net.oauth_tokens import OauthTokens, open_tokens
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.net.tls.listener_tls import ListenerTls
@@ -252,6 +253,7 @@ def _bind(config: Config) -> Ports:
             )
             for listener in config.endpoints
         )
+        admin_certificate(config)  # one that cannot be loaded stops the start
         admin = config.admin_address
         return Ports(bound, None if admin is None else bind_admin(*admin))
     except BaseException:

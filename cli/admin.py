@@ -6,12 +6,14 @@ Each ends the command with exit code 2: the question was not answered.
 """
 
 import json
+import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from typing import TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 import click
 
@@ -35,12 +37,13 @@ class AdminRefused(WrongInput):
 def admin_option(command: CommandFunction) -> CommandFunction:
     return click.option(
         "--admin",
-        metavar="HOST:PORT",
+        metavar="[https://]HOST:PORT",
         default=DEFAULT_ADMIN,
         envvar="ROLLCALL_ADMIN_LISTENER",
         show_default=True,
         show_envvar=True,
-        help="The daemon's admin port.",
+        help="The daemon's admin port. Credentials: ROLLCALL_ADMIN_TOKEN or ROLLCALL_ADMIN_USERS, "
+        "as the daemon takes them; SSL_CERT_FILE names the certificates to trust.",
     )(command)
 
 
@@ -52,7 +55,7 @@ def ask_admin(
     # No proxy: the environment's is meant for the web, and the daemon is close.
     opener = build_opener(ProxyHandler({}))
     try:
-        with opener.open(url, timeout=_TIMEOUT_S) as answer:
+        with opener.open(Request(url, headers=_credentials()), timeout=_TIMEOUT_S) as answer:
             body = answer.read()
     except HTTPError as refused:
         raise AdminRefused(_words_of(refused, admin)) from None
@@ -73,9 +76,25 @@ def ask_admin(
     return content
 
 
+def _credentials() -> dict[str, str]:
+    """The daemon's own variables; of several tokens or users the first."""
+    token, users = (
+        os.environ.get(name, "").replace("\n", ",").split(",")[0].strip()
+        for name in ("ROLLCALL_ADMIN_TOKEN", "ROLLCALL_ADMIN_USERS")
+    )
+    if not f"{token}{users}".isprintable():
+        raise click.UsageError("ROLLCALL_ADMIN_TOKEN or ROLLCALL_ADMIN_USERS is not printable")
+    if token:
+        return {"Authorization": f"Bearer {token}"} if token.isascii() else {}
+    if users:
+        return {"Authorization": f"Basic {b64encode(users.encode()).decode()}"}
+    return {}
+
+
 def _url(admin: str, path: str, query: Mapping[str, str | int]) -> str:
+    is_tls = admin.startswith("https://")
     try:
-        host, port = parse_host_port(admin)
+        host, port = parse_host_port(admin.removeprefix("https://"))
     except BadAddress as fault:
         raise click.UsageError(f"--admin: {fault}") from None
     for name, text in query.items():
@@ -84,7 +103,8 @@ def _url(admin: str, path: str, query: Mapping[str, str | int]) -> str:
         except UnicodeEncodeError:
             raise click.UsageError(f"{name} {text!r} is not UTF-8") from None
     host = host or "127.0.0.1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}?{urlencode(query)}"
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{path}?{urlencode(query)}"
 
 
 def _reason_of(failed: OSError) -> str:
@@ -109,6 +129,8 @@ def _words_of(refused: HTTPError, admin: str) -> str:
         content = None
     if isinstance(content, dict) and content.keys() == {"error"}:
         return str(content["error"])
+    if refused.code == 401:
+        return f"the admin port at {admin} asks for credentials: set ROLLCALL_ADMIN_TOKEN"
     if refused.headers.get("Server") == "rollcall":
         return f"the admin port at {admin} answers {refused.code} {refused.reason}"
     return _no_rollcall(admin, f"it answers {refused.code} {refused.reason}")

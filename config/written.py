@@ -33,6 +33,9 @@ def sentence(setting: Setting, reason: str) -> str:
     """KEY = VALUE (where it was set): why not."""
     value = " ".join(written_text(setting.written).split())
     secret = is_secret(setting.name) or setting.origin.provider
+    if setting.origin.provider:
+        for part in (value, *value.split(",")):
+            reason = reason.replace(part, "...") if part else reason
     shown = "..." if secret else value if len(value) <= 60 else f"{value[:57]}..."
     place = f" ({setting.origin})" if setting.origin.place else ""
     return f"{setting.name}{f' = {shown}' if value else ''}{place}: {reason}"

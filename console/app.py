@@ -2,6 +2,7 @@
 
 For scrapers, orchestrators and people; GET and HEAD only, nothing here changes anything. /livez is
 200 while the event loop runs; /readyz is 503 with a reason while clients should not be sent here.
+`access.py` says which requests are answered at all.
 """
 
 import asyncio
@@ -9,14 +10,25 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Final
+from ssl import SSLContext
+from typing import Final, TypedDict
 
 from aiohttp import web
 
 from broker.daemon import Daemon
 from broker.metrics.scrape import Metrics
-from broker.net.sockets import ADMIN_BACKLOG, Bound
-from broker.observe.events import PartFailed
+from broker.net.admin_tls import AdminCertificate, admin_certificate
+from broker.net.sockets import ADMIN_BACKLOG, Bound, CannotListen
+from broker.observe.events import DaemonStep, PartFailed, Warned
+from config.admin_access import admin_access
+from console.access import AccessRefusal, AccessRules, RequestHead
+from console.attempts import Attempts
+from console.connections import (
+    HANDSHAKE_TIMEOUT_S,
+    SECURITY_HEADERS,
+    AdminConnection,
+    AdminConnections,
+)
 from console.history_api import HistoryApi
 from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate
@@ -25,7 +37,11 @@ from console.verdicts_api import VerdictsApi
 from rollcall import __version__
 
 CLOSE_TIMEOUT_S: Final = 1.0
-HEADER_BYTES_MAX: Final = 8_190
+
+CERTIFICATE_INTERVAL_S: Final = 5.0
+"""How often the files of the certificate are inspected."""
+
+RETRY_AFTER: Final = {"Retry-After": "1"}
 
 SCRAPERS_MAX: Final = 20
 """At one time; they share their work, but each holds what it has not read yet."""
@@ -58,6 +74,11 @@ _INDEX: Final = f"""<!doctype html>
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class _TlsArguments(TypedDict, total=False):
+    ssl: SSLContext
+    ssl_handshake_timeout: float
+
+
 class Console:
     """The admin port of one daemon."""
 
@@ -79,26 +100,84 @@ class Console:
             ]
         )
         self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            logger=_silent(),
-            handle_signals=False,
-            shutdown_timeout=CLOSE_TIMEOUT_S,
-            max_line_size=HEADER_BYTES_MAX,
-            max_field_size=HEADER_BYTES_MAX,
+            app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_TIMEOUT_S
         )
+        app.on_response_prepare.append(_secure)
+        paths = frozenset(resource.canonical for resource in app.router.resources())
+        self._rules = AccessRules(admin_access(daemon.config), paths)
+        self._attempts = Attempts(self._on_failed_attempts)
+        self._certificate: AdminCertificate | None = None
+        self._servers: list[asyncio.Server] = []
+        self._reloading: asyncio.Task[None] | None = None
 
     async def open(self, admin: Bound) -> None:
+        loop = asyncio.get_running_loop()
+        config = self._daemon.config
+        self._certificate = await loop.run_in_executor(None, admin_certificate, config)
         await self._runner.setup()
+        assert self._runner.server is not None
+        self.connections = AdminConnections(loop, self._runner.server, _silent())
         for sock in admin.sockets:
-            await web.SockSite(self._runner, sock, backlog=ADMIN_BACKLOG).start()
+            self._servers.append(
+                await loop.create_server(
+                    self.connections, sock=sock, backlog=ADMIN_BACKLOG, **self._tls()
+                )
+            )
+        if self._certificate is not None:
+            self._reloading = loop.create_task(self._reload(self._certificate))
 
     async def close(self) -> None:
+        if self._reloading is not None:
+            self._reloading.cancel()
+        for server in self._servers:
+            server.close()
         await self._runner.cleanup()
+        self.connections.abort_all()
+
+    def _tls(self) -> _TlsArguments:
+        if self._certificate is None:
+            return {}
+        return {"ssl": self._certificate.context, "ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S}
+
+    async def _reload(self, certificate: AdminCertificate) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(CERTIFICATE_INTERVAL_S)
+            try:
+                if await loop.run_in_executor(None, certificate.reload_changed):
+                    self._daemon.observer(DaemonStep("The admin port has a new certificate."))
+            except CannotListen as refused:
+                words = "The certificate of the admin port has changed and cannot be loaded"
+                self._daemon.observer(Warned(words, {"reason": str(refused)}))
+
+    def _on_failed_attempts(self, source: str, count: int) -> None:
+        words = "The admin port refused wrong credentials"
+        self._daemon.observer(Warned(words, {"peer": source, "attempts": count}))
+
+    async def _refusal(self, request: web.Request) -> AccessRefusal | None:
+        head = RequestHead(
+            request.method,
+            request.raw_path,
+            request.version < (1, 1),
+            {name.lower(): request.headers.getall(name) for name in request.headers},
+        )
+        host = request.remote or ""
+        if self._rules.has_credentials(head) and self._attempts.is_full(host):
+            return AccessRefusal(429, "Too many wrong credentials from this address", RETRY_AFTER)
+        refused = self._rules.refusal(head)
+        if refused is not None and refused.is_guess:
+            await self._attempts.failed(host, self._daemon.clock.now().mono_ms)
+        return refused
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """A mistake of ours is a line in the log and a plain 500, not a traceback."""
+        if isinstance(request.protocol, AdminConnection):
+            request.protocol.request_began()
+        refused = await self._refusal(request)
+        if refused is not None:
+            text = f"{refused.text}\n"
+            return web.Response(status=refused.status, text=text, headers=refused.headers)
         try:
             response = await handler(request)
         except web.HTTPException as answer:
@@ -108,7 +187,6 @@ class Console:
         except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
             self._daemon.observer(PartFailed("console", error))
             response = web.Response(status=500, text="500 Internal Server Error\n")
-        response.headers["Server"] = "rollcall"
         return response
 
     async def _index(self, _request: web.Request) -> web.Response:
@@ -142,7 +220,7 @@ class Console:
         self, request: web.Request, form: Form, chunks: AsyncGenerator[bytes, None]
     ) -> web.StreamResponse:
         first = await anext(chunks)  # what fails before it is a plain 500
-        response = web.StreamResponse(headers={**form.headers, "Server": "rollcall"})
+        response = web.StreamResponse(headers=form.headers)
         try:
             async with asyncio.timeout(SCRAPE_TIMEOUT_S):
                 await response.prepare(request)
@@ -161,6 +239,10 @@ class Console:
 async def _taken(write: Awaitable[None]) -> None:
     async with asyncio.timeout(SCRAPE_WRITE_TIMEOUT_S):
         await write
+
+
+async def _secure(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(SECURITY_HEADERS)
 
 
 def _silent() -> logging.Logger:

@@ -61,7 +61,8 @@ class Scraper:
         # A small buffer, so that a reader who stops is noticed soon.
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4_096)
         writer.write(
-            f"{method} /metrics HTTP/{version}\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+            f"{method} /metrics HTTP/{version}\r\n"
+            "Host: localhost\r\nConnection: close\r\n\r\n".encode()
         )
         return cls(reader, writer)
 

@@ -1,0 +1,147 @@
+"""Connections: how many the admin port has at a time, and how long each may take for a step.
+
+A client has a limited time for its TLS handshake, for the head of a request, for taking an answer,
+and between two requests; then its connection is closed. Beyond `CONNECTIONS_MAX` the oldest one
+that waits for a request is closed; a handshake does not count yet. Clients of Kafka's protocol
+have limits of their own.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from logging import Logger
+from typing import Final, cast
+
+from aiohttp import web
+
+CONNECTIONS_MAX: Final = 128
+HANDSHAKE_TIMEOUT_S: Final = 10.0
+HEAD_TIMEOUT_S: Final = 10.0
+REQUEST_TIMEOUT_S: Final = 120.0
+"""From the head to the end of the answer: longer than a scrape may take."""
+
+IDLE_TIMEOUT_S: Final = 75.0
+"""More than a minute: Prometheus keeps its connection between two scrapes."""
+
+LINGERING_S: Final = 1.0
+LINE_BYTES_MAX: Final = 8_190
+
+SECURITY_HEADERS: Final[Mapping[str, str]] = {
+    "Server": "rollcall",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class AdminConnection(web.RequestHandler):
+    """One connection that speaks HTTP, and its current deadline."""
+
+    def __init__(self, connections: "AdminConnections", server: web.Server) -> None:
+        super().__init__(
+            server,
+            loop=connections.loop,
+            access_log=None,  # type: ignore[arg-type]  # as the library's own documentation
+            logger=connections.logger,
+            keepalive_timeout=IDLE_TIMEOUT_S,
+            lingering_time=LINGERING_S,
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+        )
+        self._connections = connections
+        self._deadline: asyncio.TimerHandle | None = None
+        self._at: asyncio.Transport | None = None
+        self.is_busy = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._at = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        super().connection_made(transport)
+        self._arm(HEAD_TIMEOUT_S)
+        self._connections.add(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._disarm()
+        self._connections.discard(self)
+        super().connection_lost(exc)
+
+    def request_began(self) -> None:
+        self.is_busy = True
+        self._arm(REQUEST_TIMEOUT_S)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self.is_busy = False
+            if self.transport is not None:
+                self._arm(IDLE_TIMEOUT_S)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """A head that cannot be read: nothing of it comes back."""
+        del request, exc, message
+        words = "400 Bad Request" if status < 500 else f"{status} Error"
+        response = web.Response(status=status, text=f"{words}\n", headers=SECURITY_HEADERS)
+        response.force_close()
+        return response
+
+    def abort(self) -> None:
+        if self._at is not None:
+            self._at.abort()
+
+    def _arm(self, timeout_s: float) -> None:
+        self._disarm()
+        self._deadline = self._connections.loop.call_later(timeout_s, self.abort)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class AdminConnections:
+    """Those that are open, the oldest first; called for each new one."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server: web.Server,
+        logger: Logger,
+    ) -> None:
+        self.loop = loop
+        self.logger = logger
+        self._server = server
+        self._open: dict[AdminConnection, None] = {}
+
+    def __call__(self) -> AdminConnection:
+        return AdminConnection(self, self._server)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: AdminConnection) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            idle = next((each for each in self._open if not each.is_busy), connection)
+            self._open.pop(idle, None)
+            idle.abort()
+            if idle is connection:
+                return
+        self._open[connection] = None
+
+    def discard(self, connection: AdminConnection) -> None:
+        self._open.pop(connection, None)
+
+    def abort_all(self) -> None:
+        for connection in list(self._open):
+            connection.abort()
