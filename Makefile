@@ -12,7 +12,8 @@ KILLS ?= 200
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
-  long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz
+  long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
+  long-secured-clients long-handshake-fuzz long-properties
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -151,6 +152,13 @@ long-consumer-clients: install-test  ## consumer groups with librdkafka, Java an
 long-admin-tools: install-test  ## Kafka's tools for the cluster: elections, reassignments, quorum, features, ACLs
 	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_kafka_tools.py -k tools_of_a_cluster
 	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_acl_tools.py
+
+long-secured-clients: install-test  ## clients over each mechanism and protocol, with and without rights
+	SECURED_CLIENTS=1 $(BIN)/python -m pytest --timeout 300 tests/interop/test_secured_clients.py
+
+long-handshake-fuzz: FRAMES = 1000000
+long-handshake-fuzz: install-test  ## FRAMES (1,000,000) bad frames before and after authentication
+	FRAMES=$(FRAMES) $(BIN)/python -m pytest -s --timeout 7200 tests/drills/test_bad_frames.py
 
 long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, from Maven Central)
 	KAFKA_APPS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_streams.py \
