@@ -21,6 +21,11 @@ HANDSHAKE_BYTES_MAX: Final = 65_536
 """Unread bytes of a client whose handshake waits for its turn; beyond it the socket is not read."""
 
 
+UNASKED_BYTES_MAX: Final = 65_536
+"""What OpenSSL answers by itself (to KeyUpdate, to renegotiations) between two pieces of plain
+bytes; a client that asks for more without ever sending a request is cut off."""
+
+
 class PlainConnection(Protocol):
     """The connection above, an `asyncio.Protocol` that decides also when a handshake is done."""
 
@@ -57,6 +62,8 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
         self._is_ready = False  # the handshake is done
         self._is_over = False  # nothing more is read
         self._is_closing = False
+        self._has_ended = False  # the peer has sent a FIN
+        self._unasked_bytes = 0
         self._is_held = False  # the socket is not read, because the handshake waits for its turn
 
     # The socket's side.
@@ -78,11 +85,12 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
             self._raw.pause_reading()
 
     def eof_received(self) -> bool:
+        self._has_ended = True
         self._in.write_eof()
-        if not self._is_ready:
-            self.abort()
-            return False
-        return self._end()
+        if self._is_ready:
+            return self._end()
+        self._queue.add(self)  # the end of the handshake and a request may have come with it
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over = True
@@ -135,6 +143,9 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
             except ssl.SSLZeroReturnError:
                 is_at_end = True
                 break
+            except ssl.SSLEOFError:  # a FIN without a close_notify
+                is_at_end = self._has_ended
+                break
             except (ssl.SSLError, OSError) as error:
                 failure = error
                 break
@@ -142,6 +153,9 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
                 is_at_end = True
                 break
             pieces.append(piece)
+        self._unasked_bytes = 0 if pieces else self._unasked_bytes + self._out.pending
+        if self._unasked_bytes > UNASKED_BYTES_MAX:
+            failure = ssl.SSLError("too many key updates")
         self._flush()
         if pieces:
             self._plain.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))

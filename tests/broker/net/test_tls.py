@@ -233,6 +233,60 @@ async def test_another_name_is_refused_unless_it_is_allowed(
     assert tls.context() is not before
 
 
+class Raw:
+    """A TLS client whose bytes the test sends when it likes."""
+
+    def __init__(self, client: Client, context: ssl.SSLContext) -> None:
+        self.client = client
+        self._in, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self._in, self.out, server_hostname="localhost")
+
+    async def handshake(self) -> bytes:
+        """All of it but the last bytes, which are returned unsent."""
+        while True:
+            try:
+                self.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self.client.send(self.out.read())
+                self._in.write(await self.client.reader.read(65_536))
+            else:
+                return self.out.read()
+
+    async def read(self) -> bytes:
+        """The next plain bytes."""
+        while True:
+            try:
+                return self.tls.read(65_536)
+            except ssl.SSLWantReadError:
+                received = await self.client.reader.read(65_536)
+                assert received, "the server has closed"
+                self._in.write(received)
+
+
+async def test_a_request_and_a_fin_may_come_with_the_end_of_the_handshake(
+    values: SecurityKeys,
+) -> None:
+    async with Shell() as shell:
+        serve(shell, values)
+        raw = Raw(await shell.client(), client_context())
+        last = await raw.handshake()
+        raw.tls.write(raw.client.framed(heartbeat()))
+        raw.client.send(last + raw.out.read())
+        raw.client.writer.write_eof()
+        assert await asyncio.wait_for(raw.read(), WAIT_S)
+        assert len(shell.core.asked) == 1
+
+
+async def test_a_fin_in_a_handshake_ends_it(values: SecurityKeys) -> None:
+    async with Shell() as shell:
+        serve(shell, values)
+        raw = Raw(await shell.client(), client_context())
+        await raw.handshake()  # the last bytes never come
+        raw.client.writer.write_eof()
+        await raw.client.closed()
+        assert [event.fault for event in shell.dropped()] == [PeerFault.TLS]
+
+
 def _serial(client: Client) -> object:
     return client.writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
 
