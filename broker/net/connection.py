@@ -218,6 +218,8 @@ class Connection(asyncio.Protocol):
         self._frames.clear()
         self._unread.clear()
         self._server.forget(self)
+        # They refer to this connection: with them it would wait for the garbage collector.
+        self._transport = self._authentication = None
 
     def pause_writing(self) -> None:
         self._has_backlog = True  # `_write` reads how much
