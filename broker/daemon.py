@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.audit.audit import Audit
 from broker.background.certificate_watch import CertificateWatch
@@ -34,7 +34,6 @@ from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
 from broker.net.server import Server
 from broker.net.sockets import Bound
-from broker.net.token_keys import TokenKeys
 from broker.observe.events import (
     DaemonStep,
     JournalFailed,
@@ -66,6 +65,9 @@ from topics.data_plane import DataPlane
 from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
 from topics.registry import TopicRegistry
 from transactions.coordinator import TransactionCoordinator
+
+if TYPE_CHECKING:
+    from broker.net.token_keys import TokenKeys
 
 UNSETTLED_CHECK_S: Final = 0.2
 """Between two looks whether all transactions that lost records are aborted."""
@@ -122,7 +124,7 @@ class Daemon:
     sealed_flush: SealedFlush
     certificates: CertificateWatch
     audit: Audit
-    token_keys: Sequence[TokenKeys]
+    token_keys: Sequence["TokenKeys"]
     recording_boot: asyncio.Task[None] | None = None
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""

@@ -147,10 +147,12 @@ class Authorizer:
         return named - self.allowed_names(token, AclOperation.DESCRIBE, ResourceType.TOPIC, named)
 
     def describable_topics(
-        self, token: ReplyToken, topics: Iterable[TopicName], /
+        self, token: ReplyToken, topics: Iterable[TopicName], /, *, logs_refusals: bool = True
     ) -> frozenset[TopicName]:
         """Those of the topics on which the client has DESCRIBE."""
-        names = self.allowed_names(token, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+        names = self.allowed_names(
+            token, AclOperation.DESCRIBE, ResourceType.TOPIC, topics, logs_refusals=logs_refusals
+        )
         return frozenset(map(TopicName, names))
 
     def writable_topics(

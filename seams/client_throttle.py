@@ -7,6 +7,7 @@ has the one that decides by quotas. Kafka's counterparts: `QuotaManagers` as `Ka
 `ControllerMutationQuota`.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from seams.reply_token import ReplyToken
@@ -24,8 +25,9 @@ class ClientThrottle:
         """What a Fetch may read, so that a client that was idle is not throttled for its answer."""
         return UNLIMITED_BYTES
 
-    def must_fetch_nothing(self, _token: ReplyToken, _size: int, /) -> bool:
-        """Count an answer of so many bytes. True: it is over the quota, so send an empty one."""
+    def must_fetch_nothing(self, _token: ReplyToken, _size: Callable[[], int], /) -> bool:
+        """Count an answer of so many bytes, if there are quotas of them. True: send an empty one,
+        because it is over a quota."""
         return False
 
     def may_mutate(

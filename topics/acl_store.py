@@ -6,9 +6,8 @@ open connection. A change is an operation of the admin queue: it yields its disk
 Kafka's counterparts: `AclControlManager`, and `AclPublisher`, which informs the authorizer.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
 from seams.reply_token import ReplyToken
@@ -17,8 +16,9 @@ from security.acls.entry import Acl, AclFilter
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document, dump_checked
+from topics.checked_json import dump_checked
 from topics.events import AclsChanged, AclsLost, SaveFailed, TopicEvent
+from topics.stored_document import StoredDocument
 
 ACLS_FORMAT: Final = 1
 
@@ -101,18 +101,13 @@ class AclStore:
         )
 
     def _load(self, *, repair: bool) -> None:
-        content = self._file.load()
-        if content is None:
-            return
-        try:
-            self.authorizer.change(_read(content, self._file.name), ())
-        except AclsDamaged:
-            if not repair:
-                raise
-            kept_as = self._file.keep_copy()
-            self._file.save(_dump(()))
-            self.was_repaired = True
-            self._observe(AclsLost(kept_as))
+        if repair:
+            acls, self.was_repaired = _ACLS_FILE.load_or_repair(
+                self._file, _dump(()), lambda kept_as: self._observe(AclsLost(kept_as))
+            )
+        else:
+            acls = _ACLS_FILE.load(self._file)
+        self.authorizer.change(acls or (), ())
 
 
 def _dump(acls: Iterable[Acl]) -> bytes:
@@ -133,15 +128,9 @@ def _dump(acls: Iterable[Acl]) -> bytes:
     return dump_checked(document, ACLS_FORMAT)
 
 
-def _read(content: bytes, name: str) -> list[Acl]:
-    """Raises AclsDamaged, NewerFormat."""
-    try:
-        document = json.loads(content)
-        check_document(document, name, ACLS_FORMAT)
-        return [_acl(entry) for entry in document["acls"]]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        text = f"{type(fault).__name__}: {fault}"
-        raise AclsDamaged(name, 0, text) from fault
+def _acls(document: dict[str, Any]) -> list[Acl]:
+    """Raises ValueError and others of `StoredDocument`."""
+    return [_acl(entry) for entry in document["acls"]]
 
 
 def _acl(entry: dict[str, object]) -> Acl:
@@ -170,3 +159,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!r} is no text of an entry")
     return value
+
+
+_ACLS_FILE: Final = StoredDocument(ACLS_FORMAT, _acls, AclsDamaged)

@@ -8,9 +8,8 @@ is stored too, as in Kafka, where plug-ins may have keys of their own.
 Kafka's counterpart: `ConfigurationControlManager` for the table, `DynamicBrokerConfig`.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -19,7 +18,7 @@ from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.broker_properties import BrokerProperties
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document, dump_checked
+from topics.checked_json import dump_checked
 from topics.client_metrics import CLIENT_METRICS_SUBSCRIPTIONS_MAX, validate_subscription
 from topics.configs import MAX_VALUE_LENGTH
 from topics.events import (
@@ -30,6 +29,7 @@ from topics.events import (
     SaveFailed,
     TopicEvent,
 )
+from topics.stored_document import StoredDocument
 
 BROKER_CONFIGS_FORMAT: Final = 1
 
@@ -166,19 +166,17 @@ class BrokerConfigStore:
             raise
 
     def _load(self, *, repair: bool) -> None:
-        content = self._file.load()
-        if content is None:
+        if repair:
+            found, self.was_repaired = _CONFIGS_FILE.load_or_repair(
+                self._file,
+                _dump(self.properties, {}),
+                lambda kept_as: self._observe(BrokerConfigsLost(kept_as)),
+            )
+        else:
+            found = _CONFIGS_FILE.load(self._file)
+        if found is None:
             return
-        try:
-            cluster, broker, self._client_metrics = _read(content, self._file.name)
-        except BrokerConfigsDamaged:
-            if not repair:
-                raise
-            kept_as = self._file.keep_copy()
-            self._file.save(_dump(self.properties, {}))
-            self.was_repaired = True
-            self._observe(BrokerConfigsLost(kept_as))
-            return
+        cluster, broker, self._client_metrics = found
         self.properties = replace(
             self.properties, cluster=self._valid(cluster), broker=self._valid(broker)
         )
@@ -224,22 +222,19 @@ def _dump(properties: BrokerProperties, client_metrics: Mapping[str, _Level]) ->
     return dump_checked(document, BROKER_CONFIGS_FORMAT)
 
 
-def _read(content: bytes, name: str) -> tuple[_Level, _Level, dict[str, _Level]]:
-    """Raises BrokerConfigsDamaged, NewerFormat."""
-    try:
-        document = json.loads(content)
-        check_document(document, name, BROKER_CONFIGS_FORMAT)
-        subscriptions = {
-            name: _level(configs, name) for name, configs in document["client_metrics"].items()
-        }
-        cluster = _level(document["cluster"], "cluster")
-        return cluster, _level(document["broker"], "broker"), subscriptions
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        text = f"{type(fault).__name__}: {fault}"
-        raise BrokerConfigsDamaged(name, 0, text) from fault
+def _levels(document: dict[str, Any]) -> tuple[_Level, _Level, dict[str, _Level]]:
+    """Raises ValueError and others of `StoredDocument`."""
+    subscriptions = {
+        name: _level(configs, name) for name, configs in document["client_metrics"].items()
+    }
+    cluster = _level(document["cluster"], "cluster")
+    return cluster, _level(document["broker"], "broker"), subscriptions
 
 
 def _level(configs: object, of: str) -> _Level:
     if isinstance(configs, dict) and all(isinstance(text, str) for text in configs.values()):
         return configs
     raise ValueError(f"the configs of {of!r} are no object of strings")
+
+
+_CONFIGS_FILE: Final = StoredDocument(BROKER_CONFIGS_FORMAT, _levels, BrokerConfigsDamaged)

@@ -6,16 +6,16 @@ called, so a quota holds when it is answered.
 Kafka's counterpart: `ClientQuotaControlManager` for the table, `ClientQuotaMetadataManager`.
 """
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from security.quotas.limits import EntityType, QuotaEntityNames, QuotaTable
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document, dump_checked
+from topics.checked_json import dump_checked
 from topics.events import ClientQuotasChanged, ClientQuotasLost, SaveFailed, TopicEvent
+from topics.stored_document import StoredDocument
 
 CLIENT_QUOTAS_FORMAT: Final = 1
 
@@ -78,18 +78,13 @@ class ClientQuotaStore:
                 self._observe(ClientQuotasChanged(entity, dict(after.get(entity, {}))))
 
     def _load(self, *, repair: bool) -> None:
-        content = self._file.load()
-        if content is None:
-            return
-        try:
-            self.table = _read(content, self._file.name)
-        except ClientQuotasDamaged:
-            if not repair:
-                raise
-            kept_as = self._file.keep_copy()
-            self._file.save(_dump({}))
-            self.was_repaired = True
-            self._observe(ClientQuotasLost(kept_as))
+        if repair:
+            table, self.was_repaired = _QUOTAS_FILE.load_or_repair(
+                self._file, _dump({}), lambda kept_as: self._observe(ClientQuotasLost(kept_as))
+            )
+        else:
+            table = _QUOTAS_FILE.load(self._file)
+        self.table = table or {}
 
 
 def _dump(table: QuotaTable) -> bytes:
@@ -97,15 +92,9 @@ def _dump(table: QuotaTable) -> bytes:
     return dump_checked({"client_quotas": quotas}, CLIENT_QUOTAS_FORMAT)
 
 
-def _read(content: bytes, name: str) -> QuotaTable:
-    """Raises ClientQuotasDamaged, NewerFormat."""
-    try:
-        document = json.loads(content)
-        check_document(document, name, CLIENT_QUOTAS_FORMAT)
-        return dict(_entries(document["client_quotas"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        text = f"{type(fault).__name__}: {fault}"
-        raise ClientQuotasDamaged(name, 0, text) from fault
+def _table(document: dict[str, Any]) -> QuotaTable:
+    """Raises ValueError and others of `StoredDocument`."""
+    return dict(_entries(document["client_quotas"]))
 
 
 def _entries(entries: object) -> Iterator[tuple[QuotaEntityNames, dict[str, float]]]:
@@ -122,3 +111,6 @@ def _entries(entries: object) -> Iterator[tuple[QuotaEntityNames, dict[str, floa
         if not names or not all(bound > 0 for bound in bounds.values()):
             raise ValueError(f"the quotas of {entity} are not valid")
         yield names, bounds
+
+
+_QUOTAS_FILE: Final = StoredDocument(CLIENT_QUOTAS_FORMAT, _table, ClientQuotasDamaged)

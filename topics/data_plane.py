@@ -6,7 +6,7 @@ The broker calls `tick` at `next_deadline_ms`, and `disconnected` when a client 
 Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topics.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from protocol.acl_codes import AclOperation
@@ -24,6 +24,7 @@ from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from protocol.names import TRANSACTION_STATE_TOPIC, ApiKey, TopicId
+from purgatory.op import DelayedOp
 from seams.authorizer import ALLOW_ALL, Authorizer
 from seams.client_throttle import NO_THROTTLE, ClientThrottle
 from seams.handler import Handler
@@ -481,6 +482,10 @@ class DataPlane:
         """Watched (partition, fetch) pairs (Kafka's PurgatorySize of Fetch)."""
         purgatory = self._fetching.purgatory
         return purgatory.watched - purgatory.delayed  # each is watched by its token as well
+
+    def fetch_operations(self) -> Sequence[DelayedOp[object]]:
+        """Those that wait now."""
+        return self._fetching.purgatory.operations()
 
     def answer_all(self) -> None:
         """The daemon stops and takes no more requests: answer the delayed fetches."""

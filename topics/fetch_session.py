@@ -62,22 +62,22 @@ class CachedPartition(Struct):
     high_watermark: int = _NO_OFFSET
     log_start_offset: int = _NO_OFFSET
 
-    def must_answer(self, data: PartitionData) -> bool:
-        """Whether the client must see this result; take it as known.
+    def has_changed(self, data: PartitionData) -> bool:
+        """Whether the client must see this result. A new last stable offset alone is no reason."""
+        return (
+            bool(data.records)
+            or data.diverging_epoch is not None
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.error_code is not ErrorCode.NONE
+        )
 
-        A new last stable offset alone is no reason.
-        """
-        changed = bool(data.records) or data.diverging_epoch is not None
-        if data.high_watermark != self.high_watermark:
-            self.high_watermark = data.high_watermark
-            changed = True
-        if data.log_start_offset != self.log_start_offset:
-            self.log_start_offset = data.log_start_offset
-            changed = True
-        if data.error_code is not ErrorCode.NONE:
-            self.high_watermark = _NO_OFFSET  # so that the partition is sent when it has recovered
-            changed = True
-        return changed
+    def answered(self, data: PartitionData) -> None:
+        """The client sees this result."""
+        is_failed = data.error_code is not ErrorCode.NONE
+        # After an error it is sent again when it has recovered.
+        self.high_watermark = _NO_OFFSET if is_failed else data.high_watermark
+        self.log_start_offset = data.log_start_offset
 
 
 class FetchSession:
@@ -144,16 +144,24 @@ class FetchSession:
                 if name is not None:
                     cached.requested = cached.requested._replace(name=name)
 
-    def changed(self, reads: Sequence[ReadT]) -> list[ReadT]:
-        """The results that the client must see. Partitions with records go to the end."""
-        changed: list[ReadT] = []
-        for read in reads:
+    def changes(self, reads: Iterable[ReadT]) -> list[ReadT]:
+        """The results that the client must see."""
+        partitions = self.partitions
+        return [
+            read
+            for read in reads
+            if (cached := partitions.get(read.requested.key)) is not None
+            and cached.has_changed(read.data)
+        ]
+
+    def changed(self, reads: Iterable[ReadT]) -> list[ReadT]:
+        """The same; take them as known. Partitions with records go to the end."""
+        changed = self.changes(reads)
+        for read in changed:
             key = read.requested.key
-            cached = self.partitions.get(key)
-            if cached is not None and cached.must_answer(read.data):
-                changed.append(read)
-                if read.data.records:
-                    self.partitions[key] = self.partitions.pop(key)
+            self.partitions[key].answered(read.data)
+            if read.data.records:
+                self.partitions[key] = self.partitions.pop(key)
         return changed
 
 

@@ -116,6 +116,13 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         return session.session_id, session.changed(reads)
 
+    def changes(self, context: FetchContext, reads: Sequence[ReadT]) -> Sequence[ReadT]:
+        """The results that `answer` would return; nothing changes."""
+        session = context.session
+        if session is None:
+            return reads
+        return session.changes(reads) if session.epoch == context.epoch else ()
+
     def _update(
         self,
         session: FetchSession,

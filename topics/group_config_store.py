@@ -7,9 +7,8 @@ A group need not exist to have configs, and keeps them when it is deleted.
 Kafka's counterpart: `ConfigurationControlManager` for the table, `GroupConfigManager` for reading.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from protocol.config_def import ConfigException
 from protocol.names import GroupId
@@ -17,7 +16,7 @@ from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.broker_properties import BrokerProperties
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document, dump_checked
+from topics.checked_json import dump_checked
 from topics.events import (
     GroupConfigCapped,
     GroupConfigsChanged,
@@ -29,8 +28,10 @@ from topics.group_configs import (
     ASSIGNMENT_INTERVAL,
     HEARTBEAT_INTERVAL,
     SESSION_TIMEOUT,
+    CappedConfig,
     GroupConfigRules,
 )
+from topics.stored_document import StoredDocument
 
 GROUP_CONFIGS_FORMAT: Final = 1
 
@@ -51,6 +52,15 @@ class _InEffect(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
+
+
+class _Read(NamedTuple):
+    """One group of the file."""
+
+    group_id: str
+    configs: dict[str, str]
+    in_effect: _InEffect
+    capped: list[CappedConfig]
 
 
 class GroupConfigStore:
@@ -150,34 +160,25 @@ class GroupConfigStore:
     # The file
 
     def _load(self, *, repair: bool) -> None:
-        content = self._file.load()
-        if content is None:
-            return
-        try:
-            self._read(content)
-        except GroupConfigsDamaged:
-            if not repair:
-                raise
-            kept_as = self._file.keep_copy()
-            self._configs, self._in_effect = {}, {}
-            self._file.save(_dump({}))
-            self.was_repaired = True
-            self._observe(GroupConfigsLost(kept_as))
+        stored = StoredDocument(GROUP_CONFIGS_FORMAT, self._parse, GroupConfigsDamaged)
+        if repair:
+            found, self.was_repaired = stored.load_or_repair(
+                self._file, _dump({}), lambda kept_as: self._observe(GroupConfigsLost(kept_as))
+            )
+        else:
+            found = stored.load(self._file)
+        for group_id, configs, in_effect, capped in found or ():
+            self._configs[group_id] = configs
+            self._in_effect[group_id] = in_effect
+            for each in capped:
+                self._observe(GroupConfigCapped(group_id, *each))
 
-    def _read(self, content: bytes) -> None:
-        try:
-            document = json.loads(content)
-            check_document(document, self._file.name, GROUP_CONFIGS_FORMAT)
-            for group_id, configs in _groups(document):
-                self._configs[group_id] = configs
-                self._resolve(group_id)
-                for capped in self.rules.capped(configs):
-                    self._observe(GroupConfigCapped(group_id, *capped))
-        except ConfigException as fault:
-            raise GroupConfigsDamaged(self._file.name, 0, str(fault)) from fault
-        except (ValueError, KeyError, TypeError, RecursionError) as fault:
-            text = f"{type(fault).__name__}: {fault}"
-            raise GroupConfigsDamaged(self._file.name, 0, text) from fault
+    def _parse(self, document: dict[str, Any]) -> list[_Read]:
+        """Raises ConfigException, and ValueError and others of `StoredDocument`."""
+        return [
+            _Read(group_id, configs, self._values(configs), list(self.rules.capped(configs)))
+            for group_id, configs in _groups(document)
+        ]
 
 
 def _dump(groups: Mapping[str, Mapping[str, str]]) -> bytes:

@@ -8,12 +8,12 @@ Kafka's counterparts: `ScramControlManager` and `ScramImage` for the table, `Cre
 asking.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from security.sasl.scram_credential import (
     SCRAM_HASHES,
+    CredentialShapes,
     ScramCredential,
     format_credential,
     made_up_credential,
@@ -22,8 +22,9 @@ from security.sasl.scram_credential import (
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document, dump_checked
+from topics.checked_json import dump_checked
 from topics.events import SaveFailed, ScramCredentialsChanged, ScramCredentialsLost, TopicEvent
+from topics.stored_document import StoredDocument
 
 SCRAM_FORMAT: Final = 1
 
@@ -62,8 +63,10 @@ class ScramStore:
         self._file = file
         self._observe = observe
         self._users: dict[str, OfUser] = {}
+        self._shapes: dict[str, CredentialShapes] = {}
         self._secret = new_secret()  # of the salts of users who do not exist
         self._load(repair=repair)
+        self._find_shapes()
 
     # Queries
 
@@ -76,8 +79,16 @@ class ScramStore:
         return self._users.get(user, {}).get(mechanism)
 
     def made_up(self, mechanism: str, user: str) -> ScramCredential:
-        """For a user who does not exist; the same at each attempt, also after a restart."""
-        return made_up_credential(mechanism, user, self._secret)
+        """For a user who does not exist; the same at each attempt, also after a restart.
+
+        It looks like those that there are: another number of iterations would show who is known.
+        """
+        return made_up_credential(mechanism, user, self._secret, self._shapes[mechanism])
+
+    def _find_shapes(self) -> None:
+        for mechanism in SCRAM_HASHES:
+            of_all = (of_user.get(mechanism) for of_user in self._users.values())
+            self._shapes[mechanism] = CredentialShapes(each for each in of_all if each is not None)
 
     # Changes
 
@@ -101,6 +112,7 @@ class ScramStore:
             self._observe(SaveFailed("SCRAM credentials", str(fault)))
             raise
         self._users = after
+        self._find_shapes()
         for (user, mechanism), credential in changes.items():
             iterations = None if credential is None else credential.iterations
             self._observe(ScramCredentialsChanged(user, mechanism, iterations))
@@ -116,36 +128,30 @@ class ScramStore:
         return dump_checked(document, SCRAM_FORMAT)
 
     def _load(self, *, repair: bool) -> None:
-        content = self._file.load()
-        if content is None:
-            return
-        try:
-            self._users, self._secret = _read(content, self._file.name)
-        except ScramCredentialsDamaged:
-            if not repair:
-                raise
-            kept_as = self._file.keep_copy()
-            self._file.save(self._dump({}))
-            self.was_repaired = True
-            self._observe(ScramCredentialsLost(kept_as))
+        if repair:
+            found, self.was_repaired = _SCRAM_FILE.load_or_repair(
+                self._file,
+                self._dump({}),
+                lambda kept_as: self._observe(ScramCredentialsLost(kept_as)),
+            )
+        else:
+            found = _SCRAM_FILE.load(self._file)
+        if found is not None:
+            self._users, self._secret = found
 
 
-def _read(content: bytes, name: str) -> tuple[dict[str, OfUser], bytes]:
-    """Raises ScramCredentialsDamaged, NewerFormat."""
-    try:
-        document = json.loads(content)
-        check_document(document, name, SCRAM_FORMAT)
-        users = {user: _of_user(texts) for user, texts in document["users"].items()}
-        return users, bytes.fromhex(document["secret_of_salts"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        # A text of these errors may quote the file.
-        reason = f"{type(fault).__name__}: no SCRAM credentials"
-        raise ScramCredentialsDamaged(name, 0, reason) from None
+def _content(document: dict[str, Any]) -> tuple[dict[str, OfUser], bytes]:
+    """Raises ValueError and others of `StoredDocument`."""
+    users = {user: _of_user(texts) for user, texts in document["users"].items()}
+    return users, bytes.fromhex(document["secret_of_salts"])
 
 
 def _of_user(texts: Mapping[str, str]) -> OfUser:
-    """Raises ValueError and others of `_read`."""
+    """Raises ValueError and others of `StoredDocument`."""
     of_user = {mechanism: parse_credential(mechanism, text) for mechanism, text in texts.items()}
     if not of_user or not of_user.keys() <= SCRAM_HASHES.keys():
         raise ValueError("a user has no credential")
     return of_user
+
+
+_SCRAM_FILE: Final = StoredDocument(SCRAM_FORMAT, _content, ScramCredentialsDamaged, is_secret=True)

@@ -75,8 +75,8 @@ class Audit:
             )
         )
 
-    def authentication_failed(self, connection: Connection, fault: PeerFault, detail: str) -> None:
-        """`detail` never has what the client sent as a secret."""
+    def authentication_failed(self, connection: Connection, fault: PeerFault, detail: str) -> bool:
+        """As `AuthenticationFailed`. `detail` never has what the client sent as a secret."""
         mechanism, name = connection.claimed
         self._take(
             AuditEntry(
@@ -89,6 +89,7 @@ class Audit:
                 listener=connection.listener.name,
             )
         )
+        return self._file is None
 
     def answered(self, token: ReplyToken, response: Response) -> None:
         """An administrative request has its answer."""

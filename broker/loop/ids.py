@@ -5,12 +5,11 @@ Kafka's counterpart: `ClassicGroup.generateMemberId`, `Uuid.randomUuid`,
 """
 
 from base64 import urlsafe_b64encode
-from secrets import randbelow, token_bytes
+from secrets import randbits, token_bytes
 from uuid import uuid4
 
 from protocol.names import MemberId
-
-_BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+from security.sasl.scram_credential import SALT_BITS, base_36
 
 
 def new_member_id(prefix: str) -> MemberId:
@@ -31,7 +30,7 @@ def new_scram_nonce() -> str:
 
     As bytes it also makes a salt.
     """
-    return "".join(_BASE_36[randbelow(36)] for _ in range(26))
+    return base_36(randbits(SALT_BITS))
 
 
 def new_secret() -> bytes:

@@ -7,7 +7,7 @@ Kafka's counterparts: `ChannelBuilders.serverChannelBuilder`, `SaslChannelBuilde
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from broker.loop.ids import new_scram_nonce
 from broker.net.listener_access import ListenerAccess, SaslAccess, SaslMechanism
@@ -24,6 +24,13 @@ from security.sasl.oauthbearer import OAUTHBEARER, OauthBearerServer, ValidToken
 from security.sasl.plain import PLAIN, PlainServer
 from security.sasl.scram import ScramServer
 from security.sasl.scram_credential import ScramCredential
+
+if TYPE_CHECKING:
+    from broker.net.oauth_tokens import OauthTokens
+
+
+Tokens = Mapping[str, "OauthTokens"]
+"""The checks of tokens of the listeners with OAUTHBEARER, by name."""
 
 
 class ScramUsers(Protocol):
@@ -49,6 +56,19 @@ def open_tls(config: Config) -> dict[str, ListenerTls]:
         for listener in config.endpoints
         if listener.protocol.has_tls
     }
+
+
+def open_tokens(config: Config) -> dict[str, "OauthTokens"]:
+    """Of the listeners with OAUTHBEARER, by name. Raises BadStore, BadListeners."""
+    tokens: dict[str, OauthTokens] = {}
+    for listener in config.endpoints:
+        mechanism = listener_security(config, listener).mechanisms.get(OAUTHBEARER)
+        if mechanism is not None:
+            # The library of tokens takes a tenth of a start; most daemons have none.
+            from broker.net import oauth_tokens
+
+            tokens[listener.name] = oauth_tokens.OauthTokens(mechanism.values)
+    return tokens
 
 
 def check_stores(tls: Mapping[str, ListenerTls], config: Config) -> None:

@@ -113,6 +113,7 @@ class Connection(asyncio.Protocol):
         "_reading_paused",
         "_request_bytes",
         "_seen_unsent_bytes",
+        "_served_ms",
         "_server",
         "_throttling",
         "_transport",
@@ -127,7 +128,6 @@ class Connection(asyncio.Protocol):
         "is_authenticated",
         "listener",
         "lost",
-        "made_ms",
         "peer",
         "principal",
     )
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._left = 0  # requests of this turn
         self.closing = False  # once the earlier answers are written
         self.lost = False
-        self.made_ms = 0  # core clock
+        self._served_ms = 0  # core clock: since when it may authenticate
         self.active_ms = 0  # core clock: when the peer last sent something, or waited for an answer
         self._seen_unsent_bytes = 0  # by the last sweep
         self.host = self.peer = self.client_host = ""
@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self.host, self.peer = peer_address(transport)
         self.client_host = client_host(self.host)
-        self.made_ms = self._server.clock.now().mono_ms
+        self._served_ms = self._server.clock.now().mono_ms
         # So that `pause_writing` is called for every byte that the kernel did not take at once.
         self._transport.set_write_buffer_limits(high=0)
         self._server.admit(self)
@@ -367,12 +367,14 @@ class Connection(asyncio.Protocol):
     def sweep(self, now: Now, idle_ms: int, timeout_ms: int) -> None:
         """Close what has been silent, or has not read a byte of its answers, for too long.
 
-        `timeout_ms` is for the TLS handshake and the authentication together.
+        `timeout_ms` is for the TLS handshake and the authentication together; it begins when there
+        is a slot.
         """
         transport = self._transport
         if transport is None:
             return
-        if not self.is_authenticated and now.mono_ms - self.made_ms >= timeout_ms:
+        is_late = self._has_slot and now.mono_ms - self._served_ms >= timeout_ms
+        if is_late and not self.is_authenticated:
             self._server.report_fault(PeerFault.TOO_SLOW, self, f"not done in {timeout_ms} ms")
             transport.abort()
             return
@@ -408,6 +410,7 @@ class Connection(asyncio.Protocol):
 
     def take_slot(self) -> None:
         self._has_slot = True
+        self._served_ms = self._server.clock.now().mono_ms
         self.flush_soon()
 
     def mute(self) -> None:

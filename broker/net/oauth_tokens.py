@@ -15,11 +15,9 @@ import jwt
 from jwt.exceptions import InvalidSignatureError
 
 from broker.net.token_keys import TOKEN_ALGORITHMS, TokenKeys
-from config.keys import Config
-from config.listener_security import listener_security
 from config.security_keys import SecurityKeys
 from protocol.java_text import trim
-from security.sasl.oauthbearer import OAUTHBEARER, InvalidToken, ValidToken
+from security.sasl.oauthbearer import InvalidToken, ValidToken
 
 _END_OF_TIME_MS: Final = 253_402_300_799_000  # of the year 9999
 _KEYS_TRIED_MAX: Final = 8  # for a token that names no key
@@ -88,16 +86,6 @@ class OauthTokens:
             name = self._values.sasl_oauthbearer_sub_claim_name
             raise InvalidToken(f"its claim {name} names no principal")
         return ValidToken(trim(principal), expires_at_ms)
-
-
-def open_tokens(config: Config) -> dict[str, OauthTokens]:
-    """Of the listeners with OAUTHBEARER, by name. Raises BadKeySet, BadListeners."""
-    tokens: dict[str, OauthTokens] = {}
-    for listener in config.endpoints:
-        mechanism = listener_security(config, listener).mechanisms.get(OAUTHBEARER)
-        if mechanism is not None:
-            tokens[listener.name] = OauthTokens(mechanism.values)
-    return tokens
 
 
 def _seconds(claims: Mapping[str, object], name: str) -> int | float:

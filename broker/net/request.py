@@ -39,6 +39,9 @@ class Requester(Protocol):
 
     def hang_up(self) -> None: ...
 
+    def write_through(self) -> bool:
+        """Give the collected answers to the kernel at once; False if there are none."""
+
     @property
     def api_versions(self) -> Route:
         """The route of ApiVersions in the versions that are served."""

@@ -42,7 +42,8 @@ from seams.reply_token import ReplyToken
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
 
-AuthenticationFailed = Callable[[Connection, PeerFault, str], None]
+AuthenticationFailed = Callable[[Connection, PeerFault, str], bool]
+"""Takes a failed authentication; True if its line in the log is the one of the audit."""
 
 _AUDITED_FAULTS: Final = frozenset(
     {
@@ -317,8 +318,10 @@ class Server:
 
     def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and log it unless the same host did the same just now."""
-        if fault in _AUDITED_FAULTS and self.on_authentication_failure is not None:
-            self.on_authentication_failure(connection, fault, detail)
+        audit = self.on_authentication_failure
+        if fault in _AUDITED_FAULTS and audit is not None and audit(connection, fault, detail):
+            self.fault_log.counts[fault] += 1
+            return
         now_ms = self.clock.now().mono_ms
         event = self.fault_log.peer_fault(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:

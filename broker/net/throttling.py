@@ -213,18 +213,20 @@ class Throttling(ClientThrottle):
             min(fetch.max_in_window(token.principal.name, token.client_id, now_ms), UNLIMITED_BYTES)
         )
 
-    def must_fetch_nothing(self, token: ReplyToken, size: int, /) -> bool:
+    def must_fetch_nothing(self, token: ReplyToken, size: Callable[[], int], /) -> bool:
         """Kafka checks the time of the request here too: a throttled Fetch is always empty."""
         assert isinstance(token, PendingRequest)
         cost = token.cost
         if cost is None:
             return False
         self._check_time_so_far(token, cost)
-        self._check(token, cost, QuotaKey.FETCH, float(size))
+        fetch = self.rates[QuotaKey.FETCH]
+        value = float(size()) if fetch.is_enabled else 0.0
+        self._check(token, cost, QuotaKey.FETCH, value)
         if not cost.throttle_ms:
             return False
-        self.rates[QuotaKey.FETCH].record_unchecked(
-            token.principal.name, token.client_id, -float(size), self._clock.now().mono_ms
+        fetch.record_unchecked(
+            token.principal.name, token.client_id, -value, self._clock.now().mono_ms
         )
         return True
 

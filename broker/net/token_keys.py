@@ -22,6 +22,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
+from broker.net.tls.stores import BadStore
 from config.security_keys import SecurityKeys
 
 EARLY_READ_PAUSE_S: Final = 10.0
@@ -42,10 +43,11 @@ ReportKeys = Callable[[str, Mapping[str, object]], None]
 """A warning with its fields; called in the keys' thread."""
 
 
-class BadKeySet(Exception):
+class BadKeySet(BadStore):
     """The message is one line; `key` has the URL."""
 
-    key = "sasl.oauthbearer.jwks.endpoint.url"
+    def __init__(self, reason: str) -> None:
+        super().__init__("sasl.oauthbearer.jwks.endpoint.url", reason)
 
 
 class TokenKey:

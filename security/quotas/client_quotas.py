@@ -86,16 +86,12 @@ class Measures(Generic[KeyT, StatT]):
             measure.limit = limit(key)
 
 
-class ClientQuota:
-    """One kind of quota that is a rate. A throttle is never longer than `throttle_max_ms`."""
+class SharedQuota(Generic[StatT]):
+    """One kind of quota of users and client ids: its limits, and who has used what."""
 
-    def __init__(
-        self, window: QuotaWindow, measures_max: int, throttle_max_ms: int = _INT_MAX
-    ) -> None:
-        self._window = window
-        self._throttle_max_ms = throttle_max_ms
+    def __init__(self, measures_max: int, new_stat: Callable[[], StatT]) -> None:
         self.limits: ClientLimits = NO_LIMITS
-        self.measures: Measures[SharedBy, Rate] = Measures(measures_max, lambda: Rate(window))
+        self.measures: Measures[SharedBy, StatT] = Measures(measures_max, new_stat)
 
     @property
     def is_enabled(self) -> bool:
@@ -107,9 +103,21 @@ class ClientQuota:
         self.limits = limits
         self.measures.set_limits(limits.limit)
 
-    def measure(self, user: str, client_id: str, now_ms: int) -> Measure[Rate]:
+    def measure(self, user: str, client_id: str, now_ms: int) -> Measure[StatT]:
+        """That of the clients with whom this one shares the quota."""
         shared_by = self.limits.shared_by(user, client_id)
         return self.measures.use(shared_by, self.limits.limit, now_ms)
+
+
+class ClientQuota(SharedQuota[Rate]):
+    """One kind of quota that is a rate. A throttle is never longer than `throttle_max_ms`."""
+
+    def __init__(
+        self, window: QuotaWindow, measures_max: int, throttle_max_ms: int = _INT_MAX
+    ) -> None:
+        super().__init__(measures_max, lambda: Rate(window))
+        self._window = window
+        self._throttle_max_ms = throttle_max_ms
 
     def limits_client(self, user: str, client_id: str) -> bool:
         """Whether a quota holds for this client."""
@@ -156,26 +164,11 @@ class MutationBucket:
         return 0 if limit == UNLIMITED else self.bucket.throttle_ms(limit, now_ms)
 
 
-class MutationQuota:
+class MutationQuota(SharedQuota[MutationBucket]):
     """Partitions that a client creates or deletes, by a token bucket for each quota."""
 
     def __init__(self, window: QuotaWindow, measures_max: int) -> None:
-        self.limits: ClientLimits = NO_LIMITS
-        self.measures: Measures[SharedBy, MutationBucket] = Measures(
-            measures_max, lambda: MutationBucket(window)
-        )
-
-    @property
-    def is_enabled(self) -> bool:
-        return not self.limits.is_empty
-
-    def use(self, limits: ClientLimits) -> None:
-        self.limits = limits
-        self.measures.set_limits(limits.limit)
-
-    def measure(self, user: str, client_id: str, now_ms: int) -> Measure[MutationBucket]:
-        shared_by = self.limits.shared_by(user, client_id)
-        return self.measures.use(shared_by, self.limits.limit, now_ms)
+        super().__init__(measures_max, lambda: MutationBucket(window))
 
     def record(
         self, user: str, client_id: str, permits: float, now_ms: int, *, is_strict: bool

@@ -141,5 +141,5 @@ class TokenBucket:
 
 
 def _rounded(ms: float) -> int:
-    """As Java's Math.round, within an int."""
-    return int(min(math.floor(ms + 0.5), _INT_MAX))
+    """As Java's Math.round, within an int. Of a tiny quota it may be infinite."""
+    return math.floor(ms + 0.5) if ms < _INT_MAX else _INT_MAX

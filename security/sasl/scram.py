@@ -78,12 +78,12 @@ class ScramServer:
             raise self._invalid("delegation tokens are not served")
         user = first["name"].replace("=2C", ",").replace("=3D", "=")
         self.claimed_name = user
-        credential = self._credential_of(user)
-        is_known = credential is not None
+        known = self._credential_of(user)
+        # For every user, so that it always takes the same time.
+        made_up = None if self._made_up is None else self._made_up(user)
+        credential = made_up if known is None else known
         if credential is None:
-            if self._made_up is None:
-                raise self._invalid("there is no such user")
-            credential = self._made_up(user)
+            raise self._invalid("there is no such user")
         if first["authzid"] and first["authzid"] != user:
             raise SaslFailure(
                 "Authentication failed: Client requested an authorization id that is different "
@@ -94,7 +94,9 @@ class ScramServer:
         nonce = first["nonce"] + self._new_nonce()
         salt = b64encode(credential.salt).decode()
         server_first = f"r={nonce},s={salt},i={credential.iterations}"
-        return _Expected(user, credential, nonce, first["bare"], server_first, is_known=is_known)
+        return _Expected(
+            user, credential, nonce, first["bare"], server_first, is_known=known is not None
+        )
 
     def _verify(self, text: str, expected: "_Expected") -> bytes:
         final = _CLIENT_FINAL.fullmatch(text)

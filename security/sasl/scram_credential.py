@@ -6,10 +6,13 @@ From a credential nobody can log in, and the password can only be guessed, at th
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from hashlib import new as new_hash
-from hashlib import pbkdf2_hmac
+from hashlib import pbkdf2_hmac, shake_256
 from hmac import digest
+from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
@@ -64,20 +67,68 @@ def credential_of_salted_password(
     )
 
 
-def made_up_credential(mechanism: str, user: str, secret: bytes) -> ScramCredential:
-    """For a user who does not exist: always the same salt, and keys that no password has.
+class CredentialShape(Struct, frozen=True, order=True):
+    """What a client sees of a credential that says who made it."""
 
-    The salt looks as those that Kafka's tools make: 26 digits to the base 36.
+    iterations: int
+    salt_bytes: int
+    """0: a salt as Kafka's tools make it, a number of 130 bits to the base 36."""
+
+    @classmethod
+    def of(cls, credential: ScramCredential) -> "CredentialShape":
+        salt = credential.salt
+        is_number = len(salt) in _NUMBER_DIGITS and not set(salt) - set(_BASE_36)
+        return cls(credential.iterations, 0 if is_number else len(salt))
+
+
+class CredentialShapes:
+    """The shapes of all credentials of a mechanism, and how frequent each is."""
+
+    def __init__(self, credentials: Iterable[ScramCredential] = ()) -> None:
+        counts = sorted(Counter(map(CredentialShape.of, credentials)).items())
+        self._shapes = [shape for shape, _ in counts] or [_OF_KAFKA]
+        self._ends = list(accumulate(count for _, count in counts)) or [1]
+
+    def at(self, share: float) -> CredentialShape:
+        """`share` is from 0 to below 1: as many get a shape as have it."""
+        return self._shapes[bisect_right(self._ends, share * self._ends[-1])]
+
+
+def made_up_credential(
+    mechanism: str, user: str, secret: bytes, shapes: CredentialShapes
+) -> ScramCredential:
+    """For a user who does not exist: keys that no password has, with the shape of a real one.
+
+    The same user gets the same, as long as the shape stays; another shape has another salt, as with
+    a new password.
     """
-    hash_name = SCRAM_HASHES[mechanism]
     name = f"{mechanism},{user}".encode("utf-8", "surrogatepass")
-    number = int.from_bytes(digest(secret, name, "sha512"))
-    salt = bytes(_BASE_36[number // 36**place % 36] for place in range(26))
-    size = new_hash(hash_name).digest_size
-    return ScramCredential(salt, bytes(size), bytes(size), ITERATIONS_MIN)
+    share = int.from_bytes(digest(secret, name, "sha256")[:6]) / 2**48
+    shape = shapes.at(share)
+    salted = digest(secret, b"%s,%d,%d" % (name, shape.iterations, shape.salt_bytes), "sha256")
+    if shape.salt_bytes:
+        salt = shake_256(salted).digest(shape.salt_bytes)
+    else:
+        salt = base_36(int.from_bytes(salted) >> (256 - SALT_BITS)).encode()
+    size = new_hash(SCRAM_HASHES[mechanism]).digest_size
+    return ScramCredential(salt, bytes(size), bytes(size), shape.iterations)
 
 
+SALT_BITS: Final = 130
+"""Random bits of a salt or nonce that Kafka's tools make."""
+
+_NUMBER_DIGITS: Final = range(23, 27)  # of 26 digits the first is 1, often it is missing
 _BASE_36: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+_OF_KAFKA: Final = CredentialShape(ITERATIONS_MIN, 0)
+
+
+def base_36(number: int) -> str:
+    """As Java's `BigInteger.toString(36)`; 0 or greater."""
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, 36)
+        digits.append(_BASE_36[digit])
+    return digits[::-1].decode() or "0"
 
 
 # The text form: salt=…,stored_key=…,server_key=…,iterations=…

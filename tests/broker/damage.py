@@ -13,6 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
+from protocol.messages import Request
+from protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    QuotaAlteration,
+    QuotaEntity,
+    QuotaOperation,
+)
+from protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from protocol.messages.incremental_alter_configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
@@ -24,6 +37,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, ErrorCode, GroupId
+from security.acls.authorizer import STANDARD_AUTHORIZER, AclAuthorizer
 from storage.api import Corrupt, Record, TopicLog, TopicPartition
 from storage.batch.record_batch import (
     InvalidBatch,
@@ -34,10 +48,19 @@ from storage.batch.record_batch import (
 )
 from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
 from storage.journal.write_ahead import FIRST_GROUP
-from storage.open import GROUP_CONFIGS_FILE, PRODUCERS_FILE, TOPICS_FILE
+from storage.open import (
+    ACLS_FILE,
+    BROKER_CONFIGS_FILE,
+    CLIENT_QUOTAS_FILE,
+    GROUP_CONFIGS_FILE,
+    PRODUCERS_FILE,
+    SCRAM_FILE,
+    TOPICS_FILE,
+)
 from storage.repair.repair import repair_hint
 from tests.broker.members import Member, make_topic
 from tests.broker.node import Node
+from tests.rights import error_codes
 from topics.config_resources import ConfigResourceType
 
 SETTINGS: Final[dict[str, int | str | bool]] = {
@@ -47,11 +70,21 @@ SETTINGS: Final[dict[str, int | str | bool]] = {
     "rollcall_journal_bytes": 48 << 20,
     "rollcall_checkpoint_idle_ms": 3_600_000,  # a kill finds commits in the journal alone
     "rollcall_snapshot_bytes": 1_000,
+    "authorizer_class_name": STANDARD_AUTHORIZER,
+    "super_users": "User:ANONYMOUS",
 }
 TOPIC: Final = "t"
 GROUPS: Final = tuple(f"group-{number}" for number in range(6))
 ROUNDS: Final = 8
-SESSION_TIMEOUT_MS: Final = 50_000
+
+STORE_FILES: Final = (
+    ACLS_FILE,
+    BROKER_CONFIGS_FILE,
+    CLIENT_QUOTAS_FILE,
+    GROUP_CONFIGS_FILE,
+    SCRAM_FILE,
+)
+"""Files that are written as a whole. Without one, nothing was ever set."""
 
 FIELDS: Final = {
     # Where a file's fields begin; of the others every byte of the front is one.
@@ -91,7 +124,7 @@ class Served:
     """What clients get. Of records None where they are refused, or do not fit their checksums."""
 
     offsets: dict[str, int] = field(default_factory=dict)
-    session_timeout_ms: int = 0  # of the first group, which was given one of its own
+    stores: dict[str, object] = field(default_factory=dict)  # what the files of STORE_FILES have
     records: dict[int, list[bytes] | None] = field(default_factory=dict)
 
 
@@ -111,7 +144,9 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
     async with Node(folder, SETTINGS) as node:
         client = await node.client()
         await make_topic(client, TOPIC)
-        await client.call(_group_config(), 1)
+        for request in _settings():
+            codes = dict(error_codes(await client.call(request)))
+            assert set(codes.values()) == {ErrorCode.NONE}, codes
         members = [Member(client, group) for group in GROUPS]
         for member in members:
             await member.enter()
@@ -125,11 +160,37 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
     return files_in(folder / "data"), killed, expected
 
 
-def _group_config() -> IncrementalAlterConfigsRequest:
-    config = IncrementalAlterableConfig("consumer.session.timeout.ms", 0, str(SESSION_TIMEOUT_MS))
-    return IncrementalAlterConfigsRequest(
-        [IncrementalAlterConfigsResource(ConfigResourceType.GROUP, GROUPS[0], [config])]
+def _settings() -> Iterator[Request]:
+    """One for each file of STORE_FILES."""
+    for kind, resource, name, value in (
+        (ConfigResourceType.GROUP, GROUPS[0], "consumer.session.timeout.ms", "50000"),
+        (ConfigResourceType.BROKER, "", "message.max.bytes", "900000"),
+    ):
+        config = IncrementalAlterableConfig(name, 0, value)
+        yield IncrementalAlterConfigsRequest(
+            [IncrementalAlterConfigsResource(kind, resource, [config])]
+        )
+    rate = QuotaOperation("producer_byte_rate", 1_000.0)
+    yield AlterClientQuotasRequest([QuotaAlteration([QuotaEntity("user", "amy")], [rate])])
+    yield AlterUserScramCredentialsRequest(
+        upsertions=[ScramCredentialUpsertion("amy", 1, 4_096, b"a salt", b"a salted password")]
     )
+    right = (AclOperation.READ, PermissionType.DENY)
+    yield CreateAclsRequest(
+        [AclCreation(ResourceType.TOPIC, TOPIC, PatternType.LITERAL, "User:amy", "*", *right)]
+    )
+
+
+def _stores(node: Node) -> dict[str, object]:
+    plane = node.daemon.data_plane
+    assert isinstance(plane.authorizer, AclAuthorizer)
+    return {
+        ACLS_FILE: list(plane.authorizer.acls),
+        BROKER_CONFIGS_FILE: dict(plane.broker_configs.configs(per_broker=False)),
+        CLIENT_QUOTAS_FILE: plane.client_quotas.table,
+        GROUP_CONFIGS_FILE: plane.group_configs.session_timeout_ms(GroupId(GROUPS[0])),
+        SCRAM_FILE: plane.scram.users,
+    }
 
 
 def _fill(node: Node) -> None:
@@ -182,8 +243,7 @@ async def _served(node: Node) -> Served:
         for topic in group.topics:
             served.offsets[group.group_id] = topic.partitions[0].committed_offset
     client.writer.close()
-    group_configs = node.daemon.data_plane.group_configs
-    served.session_timeout_ms = group_configs.session_timeout_ms(GroupId(GROUPS[0]))
+    served.stores = _stores(node)
     await asyncio.to_thread(_read_records, node, served)
     return served
 
@@ -307,7 +367,7 @@ def _newer(path: str, content: bytes) -> bytes | None:
     name = Path(path).name
     if name == META_PROPERTIES:
         return content.replace(b"rollcall.data.version=1", b"rollcall.data.version=2")
-    if name in (TOPICS_FILE, PRODUCERS_FILE, GROUP_CONFIGS_FILE):
+    if name in (TOPICS_FILE, PRODUCERS_FILE, *STORE_FILES):
         return re.sub(rb'("format": ?)1', rb"\g<1>99", content)
     if name == "partition.metadata":
         return content.replace(b"version: 0", b"version: 99")
@@ -372,10 +432,11 @@ def is_beyond_notice(damage: Damage) -> bool:
     The start of such a topic's log may go at any time, so that a first segment that is missing is
     no sign; a log start is a bare number; and the bytes of a batch before its checksum (offset,
     length, epoch) are read at a start only above the recovery point. In the offsets topic all of
-    these are noticed. Without the file of group configs, no group was ever given any.
+    these are noticed. Without a file of STORE_FILES, nothing was
+    ever set.
     """
     path, words = Path(damage.path), damage.words
-    if path.name == GROUP_CONFIGS_FILE:
+    if path.name in STORE_FILES:
         return words == "absent"
     if path.name == "log-start-offset-checkpoint":
         return words.startswith("a bit")
@@ -407,9 +468,9 @@ def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
     for group in lost:
         is_logged = group in logged or "Lost" in logged
         assert is_logged, f"no word that {group} lost offsets: {logged}"
-    if outcome.served.session_timeout_ms != expected.session_timeout_ms:
-        is_reported = GROUP_CONFIGS_FILE in logged or is_beyond_notice(damage)
-        assert is_reported, "silence about the configs of groups"
+    for name, content in expected.stores.items():
+        if outcome.served.stores.get(name) != content:
+            assert name in logged or is_beyond_notice(damage), f"silence about {name}"
     for partition, values in expected.records.items():
         found = outcome.served.records.get(partition)
         name = f"{TOPIC}-{partition}"

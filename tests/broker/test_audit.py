@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from broker.audit.entry import AuditEntry
+from broker.observe.events import PeerFault
 from protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -103,6 +104,23 @@ async def test_failed_authentications_name_the_user_and_no_password(tmp_path: Pa
     assert (line["principal"], line["operation"]) == ("User:eve", "PLAIN")
     assert (line["host"], line["listener"]) == ("127.0.0.1", "PLAINTEXT")
     assert "a-guess" not in path.read_text()
+
+
+async def test_a_failed_authentication_has_one_line_in_each_place(tmp_path: Path) -> None:
+    for number, settings in enumerate(({}, {"rollcall_audit_log": str(tmp_path / "audit.log")})):
+        async with Node(tmp_path / str(number), settings) as node:
+            server = node.daemon.server
+            server.access = {"PLAINTEXT": access()}
+            client = await node.client()
+            await client.call(SaslHandshakeRequest("PLAIN"), 1)
+            client.ask(SaslAuthenticateRequest(b"\0eve\0a-guess"))
+            await client.closed()
+            assert server.fault_log.counts[PeerFault.AUTHENTICATION] == 1
+        words = "Invalid username or password"
+        (line,) = [line for line in node.log.getvalue().splitlines() if words in line]
+        assert ("Failed authentication" in line) is (not settings)
+        assert ("Closing connection" in line) is bool(settings)
+    assert len(found(tmp_path / "audit.log")) == 1
 
 
 async def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

@@ -43,4 +43,4 @@ async def test_no_damage_ends_in_a_traceback_a_dead_end_or_silence(tmp_path: Pat
         shutil.rmtree(folder)
     print(f"{len(chosen)} of {len(cases)} cases: {dict(outcomes)}")
     assert wrong == [], "\n".join(["", *wrong])
-    assert outcomes["served"]
+    assert outcomes["served"] or only

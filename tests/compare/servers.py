@@ -74,6 +74,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "only classic groups": {**_CONSUMERS, "group.coordinator.rebalance.protocols": "classic"},
     "acls": _ACLS,
     "transactions": _TRANSACTIONS,
+    "transactions with acls": {**_ACLS, **_TRANSACTIONS},
     "transactions with short lives": {
         **_TRANSACTIONS,
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",

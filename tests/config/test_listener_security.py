@@ -159,6 +159,55 @@ def test_users_of_a_jaas_text(text: str, users: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "password"),
+    [
+        ("user_a='secret';", "secret"),
+        ("user_a='it\"s';", 'it"s'),
+        ('user_a="it\'s";', "it's"),
+        ("user_a=abc1234;", "abc1234"),
+        ("user_a=a.b;", "a.b"),
+        (r'user_a="a\nb";', "a\nb"),
+        (r'user_a="a\101\7z";', "aA\az"),
+        (r'user_a="a\qb\"c";', 'aqb"c'),
+        (r'user_a="\400\8";', " 08"),
+        ('user_a="a\\\nb";', "a\nb"),
+        ("user_a=x // c\n;", "x"),
+        ("user_a=x /* ; */ ;", "x"),
+        ('user_a="x // y";', "x // y"),
+        ("user_a=éü;", "éü"),
+        ('"user_a"="x";', "x"),
+        ("user_a=x$y-z_0;", "x$y-z_0"),
+        ("user_a=x user_a=y;", "y"),
+        ('user_a=";";', ";"),
+        ('user_a="a\0b";', "a\0b"),
+        ("user_a=1234;", None),
+        ("user_a=12ab;", None),
+        ("user_a=-x;", None),
+        ("user_a=-.5;", None),
+        ("user_a=.5;", None),
+        ("user_a=a/b;", None),
+        ('user_a="a\nb";', None),
+        ('user_a="abc;', None),
+        ("user_a=a+b;", None),
+        ("user_a=x; Q required user_b=y;", None),
+        ("user_a=x;;", None),
+        ("user_a=@x;", None),
+        ("user_a==;", None),
+        ("user_a=a,b;", None),
+        ('user_a="end\\', None),
+    ],
+)
+def test_passwords_as_kafka_reads_them(option: str, password: str | None) -> None:
+    """As asked of `JaasConfig` in kafka-clients 4.3.1; None: it refuses them."""
+    text = f"{PLAIN_MODULE} required {option}"
+    if password is None:
+        with pytest.raises(BadJaas):
+            plain_users(text)
+    else:
+        assert plain_users(text) == {"a": password}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "hunter2",

@@ -141,6 +141,12 @@ def fetch_topic_at(version: int) -> str:
     return f"groups.{place}" if version >= 8 else place
 
 
+def leave(version: int) -> Request:
+    if version < 3:
+        return LeaveGroupRequest(G, M)
+    return LeaveGroupRequest(G, members=[MemberIdentity(M)])
+
+
 def txn_commit(_version: int) -> Request:
     partitions = [TxnOffsetCommitRequestPartition(0, 7)]
     topics = [TxnOffsetCommitRequestTopic(T, partitions)]
@@ -171,11 +177,7 @@ ROWS: Final = {
     "Heartbeat": Row(
         lambda _: HeartbeatRequest(G, GenerationId(1), M), (0, 4), [need(GROUP_READ, NO_GROUP)]
     ),
-    "LeaveGroup": Row(
-        lambda _: LeaveGroupRequest(G, M, [MemberIdentity(M)]),
-        (0, 5),
-        [need(GROUP_READ, NO_GROUP)],
-    ),
+    "LeaveGroup": Row(leave, (0, 5), [need(GROUP_READ, NO_GROUP)]),
     "OffsetCommit": Row(
         commit,
         (2, 8, BY_ID_SINCE),

@@ -4,7 +4,7 @@
 No event loop, no sockets, no sleeping.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -126,8 +126,8 @@ class Throttle(ClientThrottle):
     def fetch_max_bytes(self, _token: ReplyToken, /) -> int:
         return self.fetch_max
 
-    def must_fetch_nothing(self, _token: ReplyToken, size: int, /) -> bool:
-        self.fetched.append(size)
+    def must_fetch_nothing(self, _token: ReplyToken, size: Callable[[], int], /) -> bool:
+        self.fetched.append(size())
         return self.is_over_fetch_quota
 
     def may_mutate(self, _token: ReplyToken, partitions: int, /, *, is_strict: bool) -> bool:

@@ -11,8 +11,9 @@ that have something new. There is one replica: a follower's fetch is refused.
 Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`, `DelayedFetch`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from typing import Final
 
 from protocol.acl_codes import AclOperation
@@ -25,7 +26,7 @@ from protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from protocol.names import ErrorCode, TopicId, TopicName
+from protocol.names import ErrorCode, TopicName
 from purgatory.purgatory import Purgatory
 from seams.authorizer import Authorizer
 from seams.client_throttle import ClientThrottle
@@ -37,6 +38,7 @@ from storage.batch.record_batch import iter_batches
 from topics.cluster import ClusterView
 from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
+from topics.fetch_answer_size import fetch_answer_size
 from topics.fetch_session import NO_SESSION, FetchContext, FetchKey, RequestedPartition
 from topics.fetch_session_cache import FetchSessionCache
 from topics.leader_epochs import NO_EPOCH
@@ -55,9 +57,6 @@ from topics.producer_recovery import ProducerRecovery
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
-
-_ANSWER_BYTES: Final = 20
-_PARTITION_BYTES: Final = 64  # beside its records
 
 ISOLATION_LEVELS: Final = (0, READ_COMMITTED)
 _NO_OFFSET: Final = -1
@@ -365,37 +364,33 @@ class FetchHandler:
         self, context: FetchContext, token: ReplyToken, reads: Sequence[LogReadResult]
     ) -> None:
         throttle = self._throttle
-        if throttle.is_active and throttle.must_fetch_nothing(token, _answer_size(reads)):
-            self._answer_throttled(context, token)
-            return
+        if throttle.is_active:
+
+            def size() -> int:
+                topics = _topics_of(self.sessions.changes(context, reads))
+                return fetch_answer_size(topics, token.api_version)
+
+            if throttle.must_fetch_nothing(token, size):
+                self._answer_throttled(context, token)
+                return
         answer = self.sessions.answer(context, reads)
         if isinstance(answer, ErrorCode):
             session_id = context.request.session_id
             self._reply(token, FetchResponse(error_code=answer, session_id=session_id))
             return
         session_id, reads = answer
-        topics: list[FetchableTopicResponse] = []
-        partitions: list[PartitionData] = []
         hinted = False
-        previous: tuple[TopicName | None, TopicId] | None = None
-        for requested, data, partition, *_ in reads:
-            if (requested.name, requested.topic_id) != previous:
-                previous = (requested.name, requested.topic_id)
-                partitions = []
-                topics.append(
-                    FetchableTopicResponse(
-                        requested.name or TopicName(""), requested.topic_id, partitions
-                    )
-                )
-            if partition is not None:
-                hinted |= self._finish(token, data, partition)
-            partitions.append(data)
+        for read in reads:
+            if read.partition is not None:
+                hinted |= self._finish(token, read.data, read.partition)
         endpoints: tuple[NodeEndpoint, ...] = ()
         if hinted:
             endpoints = (NodeEndpoint(*self._cluster.endpoint(token), self._cluster.rack),)
         self._reply(
             token,
-            FetchResponse(session_id=session_id, responses=topics, node_endpoints=endpoints),
+            FetchResponse(
+                session_id=session_id, responses=_topics_of(reads), node_endpoints=endpoints
+            ),
         )
 
     def _answer_throttled(self, context: FetchContext, token: ReplyToken) -> None:
@@ -425,6 +420,16 @@ class FetchHandler:
         epoch = NO_EPOCH if partition.log is None else partition.log.leader_epoch
         data.current_leader = LeaderIdAndEpoch(self._cluster.node_id, epoch)
         return True
+
+
+def _topics_of(reads: Iterable[LogReadResult]) -> list[FetchableTopicResponse]:
+    """Partitions of one topic that follow each other share an entry."""
+    return [
+        FetchableTopicResponse(name or TopicName(""), topic_id, [read.data for read in of_topic])
+        for (name, topic_id), of_topic in groupby(
+            reads, lambda read: (read.requested.name, read.requested.topic_id)
+        )
+    ]
 
 
 def _error_for_all(request: FetchRequest, error_code: ErrorCode) -> FetchResponse:
@@ -476,11 +481,6 @@ def _readable_bytes(request: FetchRequest, read: LogReadResult, min_bytes: int) 
     for _, header in iter_batches(data.records or b""):
         next_offset = header.next_offset
     return read.limit if next_offset < end else size
-
-
-def _answer_size(reads: Sequence[LogReadResult]) -> int:
-    """Bytes of the answer, nearly: Kafka encodes it to find out."""
-    return _ANSWER_BYTES + sum(read.size + _PARTITION_BYTES for read in reads)
 
 
 def _bytes_of(reads: Sequence[LogReadResult] | None) -> int:

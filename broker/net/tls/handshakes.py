@@ -26,7 +26,7 @@ class HandshakeQueue:
         self, call_soon: Callable[[Callable[[], None]], object], stopwatch: Callable[[], float]
     ) -> None:
         self._call_soon = call_soon
-        self._stopwatch = stopwatch
+        self.stopwatch = stopwatch
         self._waiting: OrderedDict[Handshaking, None] = OrderedDict()
         self._is_due = False
 
@@ -45,10 +45,10 @@ class HandshakeQueue:
 
     def _run(self) -> None:
         self._is_due = False
-        ends_s = self._stopwatch() + HANDSHAKE_PASS_S
+        ends_s = self.stopwatch() + HANDSHAKE_PASS_S
         while self._waiting:
             channel, _ = self._waiting.popitem(last=False)
             channel.step()
-            if self._stopwatch() >= ends_s:
+            if self.stopwatch() >= ends_s:
                 break
         self._schedule()

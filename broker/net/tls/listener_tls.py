@@ -24,7 +24,7 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class ListenerTls:
-    """Of one listener. `reload` may be called in any thread, one call at a time."""
+    """Of one listener. `reload` may be called in any thread; the values of a config win."""
 
     def __init__(self, name: str, values: SecurityKeys) -> None:
         """Raises BadStore."""
@@ -47,7 +47,7 @@ class ListenerTls:
             return ANONYMOUS
         try:
             name = distinguished_name(certificate)
-        except ValueError as bad:
+        except Exception as bad:  # noqa: BLE001 - a library reads what a client sends
             raise NoMatchingRule(f"the certificate cannot be read: {bad}") from None
         return Principal(USER_TYPE, self.mapper.user(name))
 
@@ -66,7 +66,10 @@ class ListenerTls:
         if stamp == self._stamp and asked == self._values and not is_forced:
             return False
         self._stamp = stamp  # a bad file is reported once, not at each look
-        self._current, self._values = self.check(asked), asked
+        fresh = self.check(asked)
+        if values is None and asked is not self._values:
+            return False  # a config has replaced these values while their files were read
+        self._current, self._values = fresh, asked
         return True
 
     def check(self, values: SecurityKeys) -> ServerContext:

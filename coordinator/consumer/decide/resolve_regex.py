@@ -31,7 +31,7 @@ def decide_resolve_regular_expressions(
     version = context.topics.view.topics_version
     matched = context.topics.matching(group.subscribed_regexes)
     visible = context.authorizer.describable_topics(
-        command.token, frozenset[TopicName]().union(*matched.values())
+        command.token, frozenset[TopicName]().union(*matched.values()), logs_refusals=False
     )
     found = {pattern: topics & visible for pattern, topics in matched.items()}
     happened: list[events.ConsumerEvent] = [

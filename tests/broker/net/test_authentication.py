@@ -206,6 +206,28 @@ async def test_authentication_must_be_done_in_time() -> None:
             assert [event.fault for event in shell.dropped()] == [PeerFault.TOO_SLOW]
 
 
+async def test_the_time_of_authentication_begins_with_a_slot() -> None:
+    """A client that waits for others is not one that fails to authenticate."""
+    clock = SteppedClock()
+    limits = ServerLimits(authentication_timeout_ms=1_000, max_connections=1)
+    async with Shell(limits, clock=clock) as shell:
+        with secured(shell):
+            first = await shell.client()
+            await log_in(first)
+            waiting, left = await shell.client(), await shell.client()
+            clock.advance(1_500)
+            shell.ticker.arm()
+            first.close()
+            assert (await log_in(waiting)).error_code is ErrorCode.NONE
+            waiting.close()
+            await handshake(left)  # it has the slot now, and no more time than others
+            clock.advance(1_500)
+            shell.ticker.arm()
+            assert await left.closed() == b""
+            faults = [event.fault for event in shell.dropped()]
+            assert faults == [PeerFault.TOO_MANY, PeerFault.TOO_SLOW]
+
+
 async def test_without_a_session_a_second_handshake_is_an_ordinary_request() -> None:
     async with Shell() as shell:
         with secured(shell):

@@ -19,9 +19,11 @@ from msgspec.structs import replace
 
 from broker.net.tls.certificate import distinguished_name
 from broker.net.tls.cipher_suites import TLS_1_3_SUITES
-from broker.net.tls.contexts import make_context
+from broker.net.tls.contexts import ServerContext, make_context
+from broker.net.tls.listener_tls import ListenerTls
 from broker.net.tls.stores import BadStore, read_key_store, read_trusted
 from config.security_keys import SecurityKeys
+from security.ssl_principal import NoMatchingRule
 from tests.broker.net.tls_client import authority, write_key_store
 
 PASSWORD = "hunter2 of the store"
@@ -224,3 +226,35 @@ def _self_signed(name: x509.Name) -> bytes:
     builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+def test_a_certificate_that_the_library_cannot_read_names_nobody(
+    tmp_path: Path, issued: trustme.LeafCert
+) -> None:
+    """OpenSSL may have accepted it: no exception but this one may leave a handshake."""
+    tls = ListenerTls("A", write_key_store(tmp_path / "server.pem"))
+    der = ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode())
+    version_3, version_8 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07"
+    for spoilt in (der.replace(version_3, version_8, 1), der[:-1], b""):
+        with pytest.raises(NoMatchingRule, match="cannot be read"):
+            tls.principal(spoilt)
+
+
+def test_a_config_wins_over_a_file_that_is_read_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write_key_store(tmp_path / "first.pem")
+    second = write_key_store(tmp_path / "second.pem")
+    tls = ListenerTls("A", first)
+    from_file = tls.check(first)
+    configured: list[ssl.SSLContext] = []
+
+    def meanwhile(_: SecurityKeys) -> ServerContext:
+        monkeypatch.undo()
+        assert tls.reload(second)
+        configured.append(tls.context())
+        return from_file
+
+    monkeypatch.setattr(tls, "check", meanwhile)
+    assert not tls.reload(is_forced=True)
+    assert [tls.context()] == configured

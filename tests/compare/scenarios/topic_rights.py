@@ -5,38 +5,29 @@ The client has another address than the rest of the scenario, and ACLs for that 
 requests are those of the tests of the data plane.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
-from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
-from protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from protocol.acl_codes import AclOperation
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
-from protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.names import ErrorCode, TopicId, TopicName
+from protocol.names import TopicId, TopicName
 from tests.compare.client import Client
+from tests.compare.granting import CLIENT, grant, protect
 from tests.compare.script import Script, scenario
 from tests.topics.handlers.authorization_cases import ANY, CASES, FRESH, MADE, TOPIC
 from tests.topics.plane import Plane
 from tests.topics.rights import Right, cluster_right, topic_right
 
 PROFILE: Final = "acls"
-ADMINISTRATOR: Final = "127.0.0.1"
-CLIENT: Final = "127.0.0.2"
-PRINCIPAL: Final = "User:ANONYMOUS"
-EFFECTIVE_MS: Final = 200
-"""Kafka's controller takes over ACLs by itself, when the broker has them already."""
-
 UNANSWERED: Final = "DescribeUserScramCredentials of all"
 """Kafka does not answer it (a NullPointerException)."""
 
@@ -54,7 +45,7 @@ class Subject(Plane):
 
 @scenario(PROFILE)
 def requests_without_the_rights_that_they_need(script: Script) -> None:
-    _protect(script)
+    protect(script)
     subject = Subject(_created(script))
     client = script.client("a", host=CLIENT)
     granted: list[Right] = []
@@ -64,7 +55,7 @@ def requests_without_the_rights_that_they_need(script: Script) -> None:
             if case.name == UNANSWERED or (missing is not ANY and case.without[missing] == (0,)):
                 continue
             if rights != granted:
-                _grant(script, rights)
+                grant(script, rights)
                 granted = rights
             lacks = "any right" if missing is ANY else f"{missing.operation.name} {missing.name}"
             script.note(f"{case.name} without {lacks}")
@@ -82,7 +73,7 @@ def _operations(script: Script, client: Client) -> None:
         [cluster_right(AclOperation.DESCRIBE), topic_right(AclOperation.DELETE, MADE)],
         [cluster_right(AclOperation.ALTER), topic_right(AclOperation.ALL)],
     ):
-        _grant(script, rights)
+        grant(script, rights)
         words = [f"{r.operation.name} {r.name}" for r in rights]
         script.note(f"operations with {', '.join(words) or 'no right'}")
         for version in (8, 10):
@@ -92,19 +83,8 @@ def _operations(script: Script, client: Client) -> None:
         asked = [TopicRequest(topic.name) for topic in topics if topic.name is not None]
         client.ask(DescribeTopicPartitionsRequest(asked), 0)
     script.note("a new topic without the right to see its configs")
-    _grant(script, [topic_right(AclOperation.CREATE, FRESH)])
+    grant(script, [topic_right(AclOperation.CREATE, FRESH)])
     client.ask(CreateTopicsRequest((CreatableTopic(FRESH, 1, 1),)), 7)
-
-
-def _protect(script: Script) -> None:
-    """The administrator may do everything, and others nothing."""
-    everything = (
-        (ResourceType.CLUSTER, "kafka-cluster"),
-        (ResourceType.TOPIC, "*"),
-        (ResourceType.GROUP, "*"),
-        (ResourceType.TRANSACTIONAL_ID, "*"),
-    )
-    _create_acls(script, [Right(AclOperation.ALL, *each) for each in everything], ADMINISTRATOR)
 
 
 def _created(script: Script) -> dict[str, TopicId]:
@@ -115,42 +95,3 @@ def _created(script: Script) -> dict[str, TopicId]:
     for name in topic_ids:
         script.until_topic(name, 1)
     return topic_ids
-
-
-def _grant(script: Script, rights: Sequence[Right]) -> None:
-    """These rights and no others."""
-    everything = DeleteAclsFilter(
-        ResourceType.ANY, None, PatternType.ANY, None, CLIENT, AclOperation.ANY, PermissionType.ANY
-    )
-    answer = script.ask_aside(DeleteAclsRequest((everything,)), 3, DeleteAclsResponse)
-    assert answer.filter_results[0].error_code is ErrorCode.NONE
-    if rights:
-        _create_acls(script, rights, CLIENT)
-    script.until("the ACLs are in effect", lambda: _count(script) == len(rights))
-    script.pause_ms(EFFECTIVE_MS)
-
-
-def _create_acls(script: Script, rights: Sequence[Right], host: str) -> None:
-    creations = [
-        AclCreation(
-            right.resource_type,
-            right.name,
-            PatternType.LITERAL,
-            PRINCIPAL,
-            host,
-            right.operation,
-            PermissionType.ALLOW,
-        )
-        for right in rights
-    ]
-    answer = script.ask_aside(CreateAclsRequest(creations), 3, CreateAclsResponse)
-    assert not any(result.error_code for result in answer.results), answer
-
-
-def _count(script: Script) -> int:
-    """ACLs of the client's host."""
-    request = DescribeAclsRequest(
-        ResourceType.ANY, None, PatternType.ANY, None, CLIENT, AclOperation.ANY, PermissionType.ANY
-    )
-    answer = script.ask_aside(request, 3, DescribeAclsResponse)
-    return sum(len(resource.acls) for resource in answer.resources)

@@ -1,6 +1,13 @@
 """Measures of quotas: how many are kept, and for how long. And connections by address."""
 
-from security.quotas.client_quotas import MEASURE_IDLE_MS, ClientQuota, ConnectionRates
+import sys
+
+from security.quotas.client_quotas import (
+    MEASURE_IDLE_MS,
+    ClientQuota,
+    ConnectionRates,
+    MutationQuota,
+)
 from security.quotas.limits import (
     ABSENT,
     DEFAULT_ENTITY,
@@ -63,6 +70,17 @@ def test_a_quota_that_is_changed_holds_for_what_was_counted_before() -> None:
     made.use(client_limits({(ABSENT, "a"): 5.0}))
 
     assert made.record("amy", "a", 0.0, NOW_MS) == 10_000
+
+
+def test_a_tiny_quota_throttles_for_as_long_as_an_answer_can_say() -> None:
+    tiny = client_limits({(ABSENT, "a"): sys.float_info.min / 2})
+    rate, mutations = quota(), MutationQuota(QuotaWindow(), 3)
+    rate.use(tiny)
+    mutations.use(tiny)
+
+    assert rate.record("amy", "a", 100.0, NOW_MS) == 2**31 - 1
+    assert mutations.record("amy", "a", 100.0, NOW_MS, is_strict=True) == (True, 0)
+    assert mutations.record("amy", "a", 100.0, NOW_MS, is_strict=True) == (False, 2**31 - 1)
 
 
 def test_the_quotas_of_one_kind_are_taken_from_the_table() -> None:

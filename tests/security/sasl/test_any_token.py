@@ -10,6 +10,7 @@ from security.sasl.scram import ScramServer
 from security.sasl.scram_credential import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
+    CredentialShapes,
     made_up_credential,
     parse_credential,
     scram_credential,
@@ -59,7 +60,9 @@ def servers() -> list[SaslServer]:
                 mechanism,
                 of_user.get,
                 lambda: "nonce",
-                lambda user, mechanism=mechanism: made_up_credential(mechanism, user, b""),
+                lambda user, mechanism=mechanism: made_up_credential(
+                    mechanism, user, b"", CredentialShapes()
+                ),
             )
             for mechanism, of_user in CREDENTIALS.items()
         ),

@@ -2,18 +2,23 @@
 
 import json
 from base64 import b64decode
+from collections import Counter
 from hashlib import pbkdf2_hmac, sha512
 from hmac import digest
 from pathlib import Path
 
 import pytest
 
+from broker.loop.ids import new_scram_nonce
 from security.sasl.exchange import InvalidCredentials, SaslFailure
 from security.sasl.scram import ScramServer
 from security.sasl.scram_credential import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
+    CredentialShape,
+    CredentialShapes,
     ScramCredential,
+    base_36,
     format_credential,
     made_up_credential,
     parse_credential,
@@ -36,12 +41,17 @@ RFC_SIGNATURE = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 CREDENTIAL = scram_credential(SCRAM_SHA_256, "pencil", RFC_SALT, 4096)
 
 
+def made_up(user: str, *others: ScramCredential) -> ScramCredential:
+    """A credential for `user`, who does not exist, where there are others."""
+    return made_up_credential(SCRAM_SHA_256, user, b"a secret", CredentialShapes(others))
+
+
 def server(**users: ScramCredential) -> ScramServer:
     return ScramServer(
         SCRAM_SHA_256,
         users.get,
         lambda: RFC_NONCE,
-        lambda user: made_up_credential(SCRAM_SHA_256, user, b"secret of this server"),
+        lambda user: made_up(user, *users.values()),
     )
 
 
@@ -79,13 +89,42 @@ def test_an_unknown_user_fails_as_with_a_wrong_password() -> None:
     assert challenges[0] == challenges[1]  # the salt of a user is always the same
     assert server().evaluate(b"n,,n=other,r=abc") != challenges[0]
     salt = b64decode(challenges[0].split(b",")[1].removeprefix(b"s="))
-    assert len(salt) == 26
-    assert salt.isalnum()
+    assert int(salt, 36).bit_length() <= 130  # as Kafka's tools make them
     exchange = server()
     exchange.evaluate(b"n,,n=nobody,r=abc")
     with pytest.raises(InvalidCredentials) as failed:
         exchange.evaluate(f"c=biws,r=abc{RFC_NONCE},p={'A' * 43}=".encode())
     assert failed.value.reason == "there is no such user"
+
+
+def test_unknown_users_have_the_shapes_of_known_ones() -> None:
+    """Iterations, and the form of the salt: as frequent as they are, with another salt for each."""
+    of_kafka = scram_credential(SCRAM_SHA_256, "a", b"1s9k4ak3ns8j4lk2n7s0d9fk3a", 8_192)
+    of_others = [
+        scram_credential(SCRAM_SHA_256, "a", bytes([number]) * 64, 10_000) for number in range(3)
+    ]
+    found = [made_up(f"nobody{number}", of_kafka, *of_others) for number in range(400)]
+    counts = Counter(map(CredentialShape.of, found))
+    shape_of_kafka, shape_of_others = CredentialShape(8_192, 0), CredentialShape(10_000, 64)
+    assert set(counts) == {shape_of_kafka, shape_of_others}
+    assert 50 < counts[shape_of_kafka] < 150
+    assert len({each.salt for each in found}) == len(found)
+
+
+def test_another_shape_of_a_user_who_is_unknown_has_another_salt() -> None:
+    """As if the password had been changed; with the same shape nothing changes."""
+    weak, strong = (scram_credential(SCRAM_SHA_256, "a", b"1a", each) for each in (4_096, 16_384))
+    assert made_up("nobody", weak) == made_up("nobody", weak, weak)
+    assert made_up("nobody", weak).salt != made_up("nobody", strong).salt
+    assert made_up("nobody", strong).iterations == 16_384
+
+
+def test_the_shape_of_a_salt_of_kafkas_tools() -> None:
+    salts = [new_scram_nonce().encode() for _ in range(50)]
+    shapes = {CredentialShape.of(ScramCredential(salt, b"", b"", 4_096)) for salt in salts}
+    assert shapes == {CredentialShape(4_096, 0)}
+    assert base_36(36**3 + 35) == "100z"
+    assert base_36(0) == "0"
 
 
 def test_another_authorization_id_does_not_reveal_users() -> None:

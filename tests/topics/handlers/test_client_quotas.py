@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from protocol.codec import encode_response
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -30,9 +31,17 @@ from protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from protocol.names import ErrorCode, TopicName
+from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicName
 from security.quotas.limits import QuotaTable
 from storage.atomic_file import StoredFile
 from tests.simulator.disk import PowerCut, SimulatedDisk
@@ -44,8 +53,11 @@ from topics.client_quota_store import (
     ClientQuotaStore,
 )
 from topics.events import ClientQuotasChanged, ClientQuotasLost, SaveFailed
+from topics.fetch_answer_size import fetch_answer_size
+from topics.fetch_session import FetchContext, FetchSession
 
 AMY: Mapping[str, str | None] = {"user": "amy"}
+FETCH_VERSION = 12
 RATE = {"producer_byte_rate": 1_000.0}
 
 
@@ -286,17 +298,13 @@ def test_topics_beyond_the_quota_are_not_created_automatically(plane: Plane) -> 
     assert plane.data.registry.by_name(TopicName("x")) is not None
 
 
-def fetch(plane: Plane, session_id: int, epoch: int) -> FetchResponse:
-    asked = [
-        FetchTopic(
-            TopicName("x"),
-            partitions=[FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)],
-        )
-    ]
+def fetch(plane: Plane, session_id: int, epoch: int, fetch_offset: int = 0) -> FetchResponse:
+    partition = FetchPartition(0, fetch_offset=fetch_offset, partition_max_bytes=1 << 20)
+    asked = [FetchTopic(TopicName("x"), partitions=[partition])]
     request = FetchRequest(
         max_wait_ms=0, min_bytes=1, session_id=session_id, session_epoch=epoch, topics=asked
     )
-    return plane.ask(request, 12, FetchResponse)
+    return plane.ask(request, FETCH_VERSION, FetchResponse)
 
 
 def records_in(answer: FetchResponse) -> int:
@@ -317,6 +325,43 @@ def test_a_fetch_beyond_its_quota_is_empty_and_its_session_stays_as_it_was(plane
     assert list(throttled.responses) == []
     assert records_in(after) > 0
     assert plane.throttle.fetched[-1] > records_in(after)
+
+
+def test_the_bytes_of_a_fetch_are_those_of_its_answer(plane: Plane) -> None:
+    """As Kafka counts them: the length prefix and the body, and of a session only what changed."""
+    plane.given("x")
+    plane.given_records("x", 300)
+    first = fetch(plane, 0, 0)
+    frame = encode_response(ApiKey.FETCH, FETCH_VERSION, 0, first)
+    assert plane.throttle.fetched == [len(frame) - 5]
+
+    end = first.responses[0].partitions[0].high_watermark
+    idle = fetch(plane, first.session_id, 1, end)
+    assert list(idle.responses) == []
+    frame = encode_response(ApiKey.FETCH, FETCH_VERSION, 0, idle)
+    assert plane.throttle.fetched[1:] == [len(frame) - 5] == [16]
+
+    session = FetchSession(1, uses_topic_ids=False, created_ms=0)
+    overtaken = FetchContext(
+        FetchRequest(), (), uses_topic_ids=False, accepted_ms=0, session=session
+    )
+    assert plane.data.fetch_sessions.changes(overtaken, ["a read"]) == ()
+
+
+@pytest.mark.parametrize("version", FetchResponse.VERSIONS)
+@pytest.mark.parametrize("size", [None, 0, 1, 126, 127, 128, 16_383, 3_000_000])
+def test_the_size_of_an_answer_is_known_without_encoding_its_records(
+    version: int, size: int | None
+) -> None:
+    records = None if size is None else bytes(size)
+    data = PartitionData(1, records=records, aborted_transactions=[AbortedTransaction()])
+    topics = [
+        FetchableTopicResponse(TopicName("x"), ZERO_TOPIC_ID, [data, PartitionData(2, records=b"")])
+    ]
+    frame = encode_response(ApiKey.FETCH, version, 7, FetchResponse(responses=topics))
+
+    header = 5 if version >= 12 else 4
+    assert fetch_answer_size(topics, version) == len(frame) - header
 
 
 def test_a_throttled_fetch_opens_no_session(plane: Plane) -> None:

@@ -351,12 +351,13 @@ def test_a_new_last_stable_offset_alone_is_no_reason() -> None:
     requested = RequestedPartition(TopicName("a"), ZERO_TOPIC_ID, at(0))
     cached = CachedPartition(requested, high_watermark=5, log_start_offset=0)
     data = PartitionData(high_watermark=5, last_stable_offset=3, log_start_offset=0, records=b"")
-    assert not cached.must_answer(data)
+    assert not cached.has_changed(data)
     data.last_stable_offset = 4
-    assert not cached.must_answer(data)
+    assert not cached.has_changed(data)
     data.high_watermark = 6
-    assert cached.must_answer(data)
-    assert not cached.must_answer(data)
+    assert cached.has_changed(data)
+    cached.answered(data)
+    assert not cached.has_changed(data)
 
 
 def test_a_read_committed_session_gets_a_transaction_once_it_has_ended(plane: Plane) -> None:

@@ -191,6 +191,14 @@ def test_salts_of_unknown_users_survive_a_restart(plane: Plane) -> None:
     assert plane.scram.made_up(SCRAM_SHA_512, "nobody").salt != before.salt
 
 
+def test_unknown_users_have_the_iterations_of_the_others(plane: Plane) -> None:
+    alter(plane, upsertion("amy", iterations=9_000))
+    assert plane.scram.made_up(SCRAM_SHA_256, "nobody").iterations == 9_000
+    plane.restart()
+    assert plane.scram.made_up(SCRAM_SHA_256, "nobody").iterations == 9_000
+    assert plane.scram.made_up(SCRAM_SHA_512, "nobody").iterations == 4_096
+
+
 CREDENTIAL = format_credential(scram_credential(SCRAM_SHA_256, PASSWORD, b"salt", 4_096))
 DAMAGES = {
     "torn": b'{"format": 1, "users": {"amy',
