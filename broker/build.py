@@ -40,9 +40,8 @@ from broker.loop.ids import new_consumer_member_id, new_member_id
 from broker.loop.io_thread import IoThreads
 from broker.loop.journal_bridge import JournalBridge
 from broker.loop.ticker import Ticker
-from broker.net.access import check_stores, listener_access, use_stores
+from broker.net.access import Tokens, check_stores, listener_access, use_stores
 from broker.net.dispatch import Core, Dispatcher
-from broker.net.oauth_tokens import OauthTokens
 from broker.net.server import Server
 from broker.net.tls.listener_tls import ListenerTls
 from broker.observe.events import DaemonStep, PartFailed, Warned
@@ -69,7 +68,7 @@ from config.settings import (
     server_limits,
     verdict_limits,
 )
-from config.storage_settings import offsets_log_settings, storage_settings, topic_settings
+from config.storage_settings import disk_of, offsets_log_settings, storage_settings, topic_settings
 from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
@@ -80,7 +79,6 @@ from storage.api import LogSettings, TopicLog, TopicPartition
 from storage.boot_record import BootRecord, current_boot_id
 from storage.cleaner.messages import LastOfProducer
 from storage.data_dir import DataDir
-from storage.disk import RealDisk
 from storage.journal.journaled_view import JournaledView
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.sealed_flush import SealedFlush
@@ -113,7 +111,7 @@ def build(
     data_dir: DataDir,
     loop: asyncio.AbstractEventLoop,
     tls: Mapping[str, ListenerTls] | None = None,
-    tokens: Mapping[str, OauthTokens] | None = None,
+    tokens: Tokens | None = None,
     *,
     repair: bool = False,
     strict_files: bool = False,
@@ -265,7 +263,7 @@ def _open_storage(
     *,
     repair: bool,
 ) -> Storage:
-    disk = RealDisk(guard)
+    disk = disk_of(config, guard)
     catalog = topics_file(disk, data_dir.path)
     return open_storage(
         disk,
@@ -419,7 +417,7 @@ def _coordinator(
     topic: TransactionTopic,
 ) -> GroupCoordinator:
     registry = data_plane.registry
-    reply, observe = fail_at(base.config.rollcall_crash_at, server.reply, base.observer)
+    reply, observe = fail_at(base.config, server.reply, base.observer)
     return GroupCoordinator(
         group_settings(base.config),
         new_member_id=new_member_id,

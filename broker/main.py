@@ -23,13 +23,11 @@ from broker.build import build
 from broker.daemon import Daemon
 from broker.history_log.last_alive import LastAlive
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
-from broker.net.access import open_tls
+from broker.net.access import Tokens, open_tls, open_tokens
 from broker.net.admin_tls import admin_certificate
-from broker.net.oauth_tokens import OauthTokens, open_tokens
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.net.tls.listener_tls import ListenerTls
 from broker.net.tls.stores import BadStore
-from broker.net.token_keys import BadKeySet
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
@@ -95,7 +93,7 @@ def run_daemon(
         tls = open_tls(config)
         tokens = open_tokens(config)
         ports = _bind(config)
-    except (CannotListen, BadListeners, BadStore, BadKeySet) as refused:
+    except (CannotListen, BadListeners, BadStore) as refused:
         data_dir.withdraw()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
@@ -108,6 +106,9 @@ def run_daemon(
         observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
     if config.rollcall_crash_at != NO_CRASH:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
+    if config.rollcall_drill_faults:
+        words = "Faults are injected: this is the daemon of a drill"
+        observer(Warned(words, {"file": config.rollcall_drill_faults}))
     try:
         running = _run(config, observer, data_dir, ports, tls, tokens, open_console, repair=repair)
         return uvloop.run(running)
@@ -126,7 +127,7 @@ async def _run(
     data_dir: DataDir,
     ports: Ports,
     tls: Mapping[str, ListenerTls],
-    tokens: Mapping[str, OauthTokens],
+    tokens: Tokens,
     open_console: OpenConsole | None,
     *,
     repair: bool,

@@ -23,6 +23,7 @@ from rollcall import __version__
 _COMMANDS: Final = {
     "completion": ("cli.completion", "completion"),
     "config": ("cli.config", "show_config"),
+    "drill": ("cli.drill", "drill"),
     "history": ("cli.why", "history"),
     "lag": ("cli.lag", "show_lag"),
     "log": ("cli.log", "log"),

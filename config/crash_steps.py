@@ -1,4 +1,4 @@
-"""Crash steps: the steps of a rebalance that `rollcall.crash.at` can name.
+"""Crash steps: the steps of a rebalance that `rollcall.crash.at` can name, and that of a start.
 
 Apart from broker/fail_points.py, which acts on them, because the table of keys needs the names and
 every command reads that table: no command has to import the coordinator for it.
@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 NO_CRASH: Final = "never"
+LOADING: Final = "loading"
+"""For `rollcall drill` alone: the first partition of a start is loaded, others are not."""
 
 
 class Step(StrEnum):

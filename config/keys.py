@@ -645,6 +645,11 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         NO_CRASH,
         *Step,
     )
+    rollcall_drill_faults: str = string(
+        "",
+        "For `rollcall drill`, which sets it for the daemon that it starts: a file that says which "
+        "faults the disk has, and at which step the daemon kills itself. Empty: no faults.",
+    )
 
     # Topics: defaults for those that set nothing themselves, and what requests may ask.
     auto_create_topics_enable: bool = boolean(

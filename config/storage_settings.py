@@ -11,7 +11,10 @@ from config.keys import Config, keys
 from protocol.config_def import convert_to_string
 from protocol.names import COORDINATOR_TOPICS, HISTORY_TOPIC, LAG_TOPIC, TopicName
 from storage.api import LogSettings
+from storage.disk import Disk, RealDisk
+from storage.drill_faults import FaultsFile, drilled_disk
 from storage.journal.journal import JournalLimits
+from storage.loop_guard import LoopGuard
 from storage.open import StorageSettings
 from topics.settings import InternalTopic, TopicSettings
 
@@ -136,3 +139,14 @@ def storage_settings(config: Config) -> StorageSettings:
         dispensable=(HISTORY_TOPIC,),  # groups are served without their history
         is_synced=config.rollcall_flush == "commit",
     )
+
+
+def faults_file(config: Config) -> FaultsFile | None:
+    """Of the drill that has started this daemon; None for every other daemon. Raises OSError."""
+    path = config.rollcall_drill_faults
+    return FaultsFile(path) if path else None
+
+
+def disk_of(config: Config, guard: LoopGuard) -> Disk:
+    """The real disk, with the faults of a drill before it if there is one. Raises OSError."""
+    return drilled_disk(RealDisk(guard), faults_file(config))

@@ -1,0 +1,1 @@
+"""Drills: failover drills of a consumer group, with real clients, and what they measured."""

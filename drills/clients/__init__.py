@@ -1,0 +1,1 @@
+"""Clients: one program for each client library, which runs as a member of the drilled group."""
