@@ -11,9 +11,9 @@ KILLS ?= 200
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
-  consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
+  browser consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
-  long-secured-clients long-handshake-fuzz long-properties
+  long-drills long-secured-clients long-handshake-fuzz long-properties
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -73,6 +73,12 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
 	CRASH_POINT_SEEDS=20 $(BIN)/python -m pytest tests/storage/test_crash_points.py
 	CLEANER_KILLS=30 $(BIN)/python -m pytest tests/interop/test_compacted_topics.py -k random
+
+long-drills: install-test  ## every shipped drill with each client library, and planted defects
+	LONG_DRILLS=1 $(BIN)/python -m pytest -s --timeout 300 tests/drills/test_drill_command.py
+
+browser: install-test  ## the console in a headless Chromium that is on PATH; pictures in build/console/
+	BROWSER=1 $(BIN)/python -m pytest -s tests/browser
 
 long-damage: install-test  ## every kind of damage of every file of a data directory
 	DAMAGE=all $(BIN)/python -m pytest --timeout 7200 tests/broker/test_damage.py

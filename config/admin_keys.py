@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from config.security_keys import SecurityKeys
-from config.types import Definition, KeyTable, password, string, valid_list
+from config.types import Definition, KeyTable, integer, password, string, valid_list
 
 OPENABLE_PATHS = ("/livez", "/metrics", "/readyz")
 
@@ -29,7 +29,8 @@ class AdminKeys(SecurityKeys, frozen=True, metaclass=KeyTable):
     rollcall_admin_ssl_key_password: str = password("The password of that key.")
     rollcall_admin_token: str = password(
         "Bearer token that the admin port asks for, or several, separated by commas: a new one "
-        "can be added before the old one is removed."
+        "can be added before the old one is removed. In a browser it is the password of the user "
+        "`token`."
     )
     rollcall_admin_users: str = password(
         "Users of the admin port (HTTP basic authentication): NAME:PASSWORD, separated by commas. "
@@ -40,6 +41,13 @@ class AdminKeys(SecurityKeys, frozen=True, metaclass=KeyTable):
         "Pages that need no token or password. Others are open only if there are neither tokens "
         "nor users.",
         *OPENABLE_PATHS,
+    )
+    rollcall_admin_event_streams_max: int = integer(
+        32,
+        "Event streams (/api/events) that are open at a time: each browser window that shows the "
+        "console has one. 0: none; the console then asks every ten seconds.",
+        at_least=0,
+        at_most=100,
     )
     rollcall_admin_allowed_hosts: tuple[str, ...] = valid_list(
         (),

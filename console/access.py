@@ -3,7 +3,8 @@
 In this order: the target's form, the host name (DNS rebinding), the origin (requests of foreign
 pages), a body (none is taken), the credentials, the path. A path is one of those that are served,
 letter for letter: no form of `..`, `//` or %2F reaches another page than the one that was checked.
-Reads no clock and no socket. ADR 0037.
+Pages of the console have one free segment, the name of a group or topic, which nothing decodes
+here. Reads no clock and no socket. ADR 0037.
 """
 
 import re
@@ -19,6 +20,10 @@ from typing import Final, NamedTuple
 from config.admin_access import AdminAccess
 
 REALM: Final = "rollcall"
+
+TOKEN_USER: Final = "token"
+"""Browsers ask for a name and a password, never for a bearer token: with this name, the token is
+the password."""
 
 _AUTHORITY: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/@\\?#]+)(?::[0-9]{1,5})?")
 
@@ -61,19 +66,24 @@ class _Found(Enum):
 class AccessRules:
     """The rules of one admin port. Of the credentials it has digests only."""
 
-    def __init__(self, access: AdminAccess, paths: frozenset[str]) -> None:
+    def __init__(
+        self,
+        access: AdminAccess,
+        paths: frozenset[str],
+        named_paths: re.Pattern[str] | None = None,
+    ) -> None:
+        """`named_paths` matches the whole of each path with a free segment."""
         self._paths = paths
+        self._named_paths = named_paths
         self._open_paths = access.open_paths
         self._host_names = access.host_names
         self._is_loopback = access.is_loopback
         self._digests = [
             *(_digest("bearer", token) for token in access.tokens),
+            *(_digest("basic", f"{TOKEN_USER}:{token}") for token in access.tokens),
             *(_digest("basic", f"{user}:{word}") for user, word in access.passwords.items()),
         ]
-        schemes = [
-            *(["Bearer"] if access.tokens else []),
-            *(["Basic"] if access.passwords else []),
-        ]
+        schemes = ["Bearer", "Basic"] if access.tokens else ["Basic"]
         self._challenge = ", ".join(f'{scheme} realm="{REALM}"' for scheme in schemes)
 
     def has_credentials(self, head: RequestHead) -> bool:
@@ -154,21 +164,25 @@ class AccessRules:
         return _Found.RIGHT if is_right else _Found.WRONG
 
     def _unknown_path(self, head: RequestHead) -> AccessRefusal | None:
-        return None if _path_of(head) in self._paths else AccessRefusal(404, "404 Not Found")
+        path = _path_of(head)
+        if path in self._paths or (self._named_paths and self._named_paths.fullmatch(path)):
+            return None
+        return AccessRefusal(404, "404 Not Found")
 
 
 def _foreign_origin(head: RequestHead) -> AccessRefusal | None:
-    """A plain GET of a foreign page is answered: the page cannot read the answer.
-
-    Unless the browser says that the page makes it, and no person follows a link.
-    """
+    """A person may follow a link from another site, in a window of its own; no page may ask."""
     refused = AccessRefusal(403, "Requests of other sites' pages are refused")
     site = head.only("sec-fetch-site")
-    is_link = head.method == "GET" and head.only("sec-fetch-mode") == "navigate"
+    is_link = (
+        head.method == "GET"
+        and head.only("sec-fetch-mode") == "navigate"
+        and head.only("sec-fetch-dest") in (None, "document")
+    )
     if site in ("cross-site", "same-site") and not is_link:
         return refused
     origin = head.only("origin")
-    if origin is None or head.method == "GET":
+    if origin is None:
         return None
     _, _, authority = origin.partition("://")
     is_own = authority != "" and authority.lower() == (head.only("host") or "").lower()

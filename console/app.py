@@ -1,4 +1,4 @@
-"""Admin port: /metrics, /livez, /readyz, the JSON APIs, and a page that lists them.
+"""Admin port: /metrics, /livez, /readyz, the JSON APIs, the console, and a page that lists them.
 
 For scrapers, orchestrators and people; GET and HEAD only, nothing here changes anything. /livez is
 200 while the event loop runs; /readyz is 503 with a reason while clients should not be sent here.
@@ -29,9 +29,15 @@ from console.connections import (
     AdminConnection,
     AdminConnections,
 )
+from console.events_api import EventsApi
+from console.groups_api import GroupsApi
 from console.history_api import HistoryApi
 from console.lag_api import LagApi
+from console.node_api import NodeApi
+from console.pages import NAMED_PAGES, ConsolePages
 from console.scraping import Form, Scrapes, negotiate
+from console.timeline_api import TimelineApi
+from console.topics_api import TopicsApi
 from console.transactions_api import TransactionsApi
 from console.verdicts_api import VerdictsApi
 from rollcall import __version__
@@ -42,6 +48,9 @@ CERTIFICATE_INTERVAL_S: Final = 5.0
 """How often the files of the certificate are inspected."""
 
 RETRY_AFTER: Final = {"Retry-After": "1"}
+
+PAGE_HEADERS: Final = ("Cache-Control", "Content-Security-Policy")
+"""Kept where a page has them already."""
 
 SCRAPERS_MAX: Final = 20
 """At one time; they share their work, but each holds what it has not read yet."""
@@ -59,10 +68,12 @@ _INDEX: Final = f"""<!doctype html>
 <title>Rollcall</title>
 <h1>Rollcall {__version__}</h1>
 <p>The admin port. Kafka clients connect elsewhere.
+<p><a href="/console/">The console</a> shows groups, topics and this node.
 <ul>
 <li><a href="/metrics">/metrics</a> for Prometheus
 <li><a href="/readyz">/readyz</a> whether the daemon is ready for clients, and why not
 <li><a href="/livez">/livez</a> whether the process is alive
+<li><a href="/api/groups">/api/groups</a> the groups, a page at a time; /api/group?group=G one group
 <li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
 <li><a href="/api/verdicts">/api/verdicts</a> current verdicts on groups; ?group=G for one of them
 <li><a href="/api/transactions">/api/transactions</a> open transactions and their producers
@@ -86,6 +97,7 @@ class Console:
         self._daemon = daemon
         self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.stalls)
         self.scrapers = 0
+        self.events = EventsApi(daemon)
         app = web.Application(middlewares=[self._guarded])
         app.add_routes(
             [
@@ -93,18 +105,28 @@ class Console:
                 web.get("/metrics", self._show_metrics),
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
+                *ConsolePages().routes(),
+                *GroupsApi(daemon).routes(),
+                *self.events.routes(),
                 *LagApi(daemon).routes(),
                 *VerdictsApi(daemon).routes(),
                 *TransactionsApi(daemon).routes(),
                 *HistoryApi(daemon).routes(),
+                *TimelineApi(daemon).routes(),
+                *TopicsApi(daemon).routes(),
+                *NodeApi(daemon).routes(),
             ]
         )
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=CLOSE_TIMEOUT_S
         )
         app.on_response_prepare.append(_secure)
-        paths = frozenset(resource.canonical for resource in app.router.resources())
-        self._rules = AccessRules(admin_access(daemon.config), paths)
+        paths = frozenset(
+            resource.canonical
+            for resource in app.router.resources()
+            if isinstance(resource, web.PlainResource)
+        )
+        self._rules = AccessRules(admin_access(daemon.config), paths, NAMED_PAGES)
         self._attempts = Attempts(self._on_failed_attempts)
         self._certificate: AdminCertificate | None = None
         self._servers: list[asyncio.Server] = []
@@ -129,6 +151,7 @@ class Console:
     async def close(self) -> None:
         if self._reloading is not None:
             self._reloading.cancel()
+        self.events.hub.close()
         for server in self._servers:
             server.close()
         await self._runner.cleanup()
@@ -242,7 +265,11 @@ async def _taken(write: Awaitable[None]) -> None:
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(SECURITY_HEADERS)
+    """Pages and files of the console have a policy and a life in caches of their own."""
+    headers = response.headers
+    kept = {name: headers[name] for name in PAGE_HEADERS if name in headers}
+    headers.update(SECURITY_HEADERS)
+    headers.update(kept)
 
 
 def _silent() -> logging.Logger:

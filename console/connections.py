@@ -7,7 +7,7 @@ have limits of their own.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from logging import Logger
 from typing import Final, cast
 
@@ -17,7 +17,8 @@ CONNECTIONS_MAX: Final = 128
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 HEAD_TIMEOUT_S: Final = 10.0
 REQUEST_TIMEOUT_S: Final = 120.0
-"""From the head to the end of the answer: longer than a scrape may take."""
+"""From the head to the end of the answer, or between two parts of an event stream: longer than a
+scrape may take."""
 
 IDLE_TIMEOUT_S: Final = 75.0
 """More than a minute: Prometheus keeps its connection between two scrapes."""
@@ -56,6 +57,8 @@ class AdminConnection(web.RequestHandler):
         self._deadline: asyncio.TimerHandle | None = None
         self._at: asyncio.Transport | None = None
         self.is_busy = False
+        self.on_lost: Callable[[], None] | None = None
+        """Called when the peer is gone, by an answer that would wait for long otherwise."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._at = cast("asyncio.Transport", transport)  # uvloop's is no subclass
@@ -66,11 +69,18 @@ class AdminConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._disarm()
         self._connections.discard(self)
+        if self.on_lost is not None:
+            self.on_lost()
         super().connection_lost(exc)
 
     def request_began(self) -> None:
         self.is_busy = True
         self._arm(REQUEST_TIMEOUT_S)
+
+    def answer_goes_on(self) -> None:
+        """Of an answer without an end: its reader took the last part."""
+        if self.is_busy:
+            self._arm(REQUEST_TIMEOUT_S)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None

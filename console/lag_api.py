@@ -2,11 +2,13 @@
 
     GET /api/lag[?limit=N]       each group's sums, as of the last sample
     GET /api/lag?group=G         one group: every partition, read at this moment
+    GET /api/lag?group=G&limit=N     only the N partitions with the most lag
+    GET /api/lag/windows?group=G[&limit=N]     the samples of these N partitions, oldest first
 docs/lag.md describes the fields. `rollcall lag` prints the answers.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 from math import inf
 from operator import itemgetter
@@ -31,6 +33,11 @@ from protocol.names import GroupId, GroupState
 GROUPS_DEFAULT: Final = 1_000
 GROUPS_MAX: Final = 100_000
 GROUPS_PER_SLICE: Final = 50
+GROUP_PARTITIONS_MAX: Final = 1_000_000
+"""Of one group: without a limit all of them are listed."""
+
+WINDOWS_DEFAULT: Final = 50
+WINDOWS_MAX: Final = 1_000
 
 
 class LagApi:
@@ -38,33 +45,69 @@ class LagApi:
         self._daemon = daemon
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/api/lag", self._show)]
+        return [web.get("/api/lag", self._show), web.get("/api/lag/windows", self._windows)]
 
     async def _show(self, request: web.Request) -> web.Response:
         group_id = request.query.get("group")
-        if group_id is not None:
-            return await self._show_group(GroupId(group_id))
+        default = GROUPS_DEFAULT if group_id is None else GROUP_PARTITIONS_MAX
         try:
-            limit = whole_number(request, "limit", GROUPS_DEFAULT, GROUPS_MAX)
+            limit = whole_number(request, "limit", default, max(default, GROUPS_MAX))
         except ValueError as fault:
             return refusal(400, str(fault))
+        if group_id is not None:
+            return await self._show_group(GroupId(group_id), limit)
         return await self._show_all(limit)
 
-    async def _show_group(self, group_id: GroupId) -> web.Response:
+    async def _show_group(self, group_id: GroupId, limit: int) -> web.Response:
         if (reason := self._daemon.health.reason) == "loading":
             return refusal(503, reason)
         lag = await self._daemon.lag.group_lag(group_id)
         if lag is None:
             return refusal(404, f"there is no group {group_id!r}")
         shown: list[dict[str, object]] = []
-        for number, partition_lag in enumerate(lag.partitions, start=1):
+        for number, partition_lag in enumerate(_worst(lag.partitions, limit), start=1):
             shown.append(_partition(partition_lag))
             if number % GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         group = self._daemon.coordinator.group(group_id)
         kind = None if group is None else group.protocol_type
-        content = {**_group(lag, shown), "protocol_type": kind}
+        total = len(lag.partitions)
+        content = {**_group(lag, shown), "protocol_type": kind, "partitions_total": total}
         return await answer_json(content, rows=len(shown))
+
+    async def _windows(self, request: web.Request) -> web.Response:
+        """Of a group that was not sampled yet: none."""
+        group_id = request.query.get("group")
+        if group_id is None:
+            return refusal(400, "group=G is missing")
+        try:
+            limit = whole_number(request, "limit", WINDOWS_DEFAULT, WINDOWS_MAX)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        book = self._daemon.lag.book
+        of_group = book.groups.get(group_id)
+        windows = {} if of_group is None else dict(of_group.windows)
+        worst = nsmallest(limit, windows.items(), key=lambda item: (-(item[1].lag or 0), item[0]))
+        shown: list[dict[str, object]] = []
+        for number, ((topic, partition), window) in enumerate(sorted(worst), start=1):
+            ends = book.ends.get((topic, partition))
+            shown.append(
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "commits": [list(commit) for commit in window.commits()],
+                    "ends": [] if ends is None else [list(end) for end in ends.samples()],
+                }
+            )
+            if number % GROUPS_PER_SLICE == 0:
+                await asyncio.sleep(0)
+        content: dict[str, object] = {
+            "group": group_id,
+            "interval_ms": book.limits.interval_ms,
+            "partitions_total": len(windows),
+            "windows": shown,
+        }
+        return await answer_json(content, rows=len(shown) * book.limits.window_commits)
 
     async def _show_all(self, limit: int) -> web.Response:
         sampler = self._daemon.lag
@@ -143,6 +186,13 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
         ],
         "partitions": partitions,
     }
+
+
+def _worst(partitions: Sequence[PartitionLag], limit: int) -> Sequence[PartitionLag]:
+    if len(partitions) <= limit:
+        return partitions
+    worst = nsmallest(limit, partitions, key=lambda each: (-(each.lag or 0), each.topic))
+    return sorted(worst, key=lambda each: (each.topic, each.partition))
 
 
 def _by_owner(

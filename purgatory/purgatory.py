@@ -46,6 +46,10 @@ class Purgatory(Generic[CommandT]):
         """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
         return sum(len(ops) for ops in self._watchers.values())
 
+    def operations(self) -> tuple[DelayedOp[CommandT], ...]:
+        """Those that wait now, for a reader that takes pauses."""
+        return tuple(self._tickets)
+
     def by_kind(self) -> dict[str, OfKind]:
         """The two numbers above, and the next deadline, by type of op; walks over all of them."""
         found: dict[str, OfKind] = {}

@@ -44,6 +44,8 @@ TAIL_BYTES: Final = 1 << 20
 
 Attach = Callable[[TopicLog], None]
 
+TurnListener = Callable[[Sequence[Event], Now], None]
+
 Views = Callable[[], Mapping[TopicPartition, TopicLog]]
 """The logs as their readers see them now; a reopened journal has new ones."""
 
@@ -75,11 +77,16 @@ class HistoryLog:
         self._attach: Attach = _no_readers
         self._loaded: list[HistoryEntry] = []  # not appended yet
         self._listeners: list[Callable[[HistoryEntry], None]] = []
+        self._turn_listeners: list[TurnListener] = []
         self._warned_damage = False
 
     def subscribe(self, listener: Callable[[HistoryEntry], None]) -> None:
         """Call `listener` with every entry, within the turn: it must return soon."""
         self._listeners.append(listener)
+
+    def subscribe_turns(self, listener: TurnListener) -> None:
+        """Call `listener` with the events of each recorded turn, within it."""
+        self._turn_listeners.append(listener)
 
     def partition_for(self, group_id: str) -> int:
         """As in the offsets topic: by Java's hash of the group id."""
@@ -99,6 +106,8 @@ class HistoryLog:
             if self._loaded:
                 self._append_loaded(now)  # later entries follow it
             self._append(entries, EVENTS_PER_BATCH, now)
+            for listener in self._turn_listeners:
+                listener(happened, now)
         except Exception as error:  # noqa: BLE001 - a fault here is no reason to refuse a client
             self._observe(PartFailed("group history", error))
 

