@@ -118,5 +118,5 @@ def _no_descriptors(path: str) -> Exception:
 def broken_disk(monkeypatch: pytest.MonkeyPatch) -> FaultyDisk:
     """The disk of every node that the test starts; sound until it is told otherwise."""
     disk = FaultyDisk()
-    monkeypatch.setattr("broker.build.RealDisk", disk.guarded)
+    monkeypatch.setattr("config.storage_settings.RealDisk", disk.guarded)
     return disk
