@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from broker.net.request import PendingRequest
+from broker.net.request import PendingRequest, Requester
 from config.crash_steps import LOADING, NO_CRASH, Step
 from config.keys import Config
 from config.storage_settings import faults_file
@@ -21,7 +21,7 @@ from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.names import ErrorCode
+from protocol.names import ErrorCode, MemberId
 from seams.reply_token import ReplyToken
 
 _Reply = Callable[[ReplyToken, Response], None]
@@ -56,6 +56,64 @@ def fail_at(config: Config, reply: _Reply, observe: _Observe) -> tuple[_Reply, _
     return point.reply, point.observe
 
 
+class NotificationsTogether:
+    """For ALL_NOTIFIED: withholds the notifications of a rebalance until all can be sent at once.
+
+    A member rejoins as soon as it is notified. Only if the last member's heartbeat is answered with
+    the first one's, all are notified while none has rejoined.
+    """
+
+    def __init__(self, reply: _Reply) -> None:
+        self._reply = reply
+        self._awaited: set[MemberId] = set()
+        self._held: dict[Requester, list[tuple[PendingRequest, Response]]] = {}
+        self._unwritten: set[Requester] = set()
+
+    def observe(self, event: AnyEvent) -> bool:
+        """Whether all members of the rebalance are notified now."""
+        match event:
+            case events.RebalanceBegun():
+                self.let_go()
+                self._awaited = {member.member_id for member in event.waiting_for}
+            case events.MemberRejoined():
+                self._awaited.discard(event.member.member_id)  # without having been asked
+            case events.MembersRemoved():
+                self._awaited -= {removed.member.member_id for removed in event.removed}
+            case _:
+                return False
+        return self._send_if_complete()
+
+    def reply(self, token: PendingRequest, response: Response) -> bool:
+        """As `observe`; passes every response on, the notifications later."""
+        if self._awaited and _is_notification(response):
+            self._held.setdefault(token.connection, []).append((token, response))
+            return self._send_if_complete()
+        self._reply(token, response)
+        return bool(self._unwritten) and self._is_all_written()
+
+    def let_go(self) -> None:
+        """What is withheld goes out as ever."""
+        self._awaited = set()
+        self._unwritten = set()
+        while self._held:
+            for token, response in self._held.popitem()[1]:
+                self._reply(token, response)
+
+    def _send_if_complete(self) -> bool:
+        """A member beats over one connection: as many are notified as have an answer here."""
+        if not self._held or len(self._held) < len(self._awaited):
+            return False
+        connections = set(self._held)
+        self.let_go()
+        self._unwritten = connections
+        return self._is_all_written()
+
+    def _is_all_written(self) -> bool:
+        """An answer that stands behind another one of its connection is written with that one."""
+        self._unwritten = {each for each in self._unwritten if not each.write_through()}
+        return not self._unwritten
+
+
 class FailPoint:
     """Takes the place of the coordinator's `reply` and `observe`, and passes everything on."""
 
@@ -63,16 +121,26 @@ class FailPoint:
         self._step = step
         self._reply = reply
         self._observe = observe
+        self._together = NotificationsTogether(reply)
 
     def observe(self, event: AnyEvent) -> None:
         self._observe(event)
         step = self._step()
-        if type(event) is _AT_EVENT.get(step):
+        if step == Step.ALL_NOTIFIED:
+            if self._together.observe(event):
+                self._die(step)
+        elif type(event) is _AT_EVENT.get(step):
             self._die(step)
 
     def reply(self, token: ReplyToken, response: Response) -> None:
         """All that a response depends on is stored by now."""
         step = self._step()
+        if step == Step.ALL_NOTIFIED:
+            assert isinstance(token, PendingRequest)
+            if self._together.reply(token, response):
+                self._die(step)
+            return
+        self._together.let_go()
         if type(response) is _BEFORE_ANSWER.get(step) and _is_of_step(response):
             self._die(step)
         self._reply(token, response)
@@ -85,6 +153,10 @@ class FailPoint:
     def _die(step: str) -> None:
         os.write(2, f"rollcall.crash.at={step}: killed by itself\n".encode())
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _is_notification(response: Response) -> bool:
+    return isinstance(response, HeartbeatResponse) and _is_of_step(response)
 
 
 def _is_of_step(response: Response) -> bool:

@@ -17,6 +17,7 @@ class Step(StrEnum):
 
     REBALANCE_BEGUN = "rebalance-begun"  # all members are to be told, none was
     SOME_NOTIFIED = "some-told"  # one heartbeat was answered with REBALANCE_IN_PROGRESS
+    ALL_NOTIFIED = "all-told"  # all of them were, at the same moment: none has rejoined
     SOME_JOINED = "some-joined"  # one member has rejoined and waits for the others
     GENERATION_STORED = "generation-stored"  # no join was answered
     SOME_JOINS_ANSWERED = "some-joins-answered"  # one was

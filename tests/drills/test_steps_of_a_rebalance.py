@@ -70,9 +70,13 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
     # When a fourth one comes, and the coordinator dies at this step.
     newcomer = RawMember("d", GROUP, TOPIC, 3)
     crowd.members.append(newcomer)
+    heard = {member.name: len(member.errors) for member in old}
     crowd.go_on_until(lambda: not daemon.running, f"the crash at {step}")
     daemon.wait()
     crowd.hear_the_last()
+    if step is Step.ALL_NOTIFIED:
+        for member in old:
+            assert member.errors[heard[member.name] :] == [ErrorCode.REBALANCE_IN_PROGRESS]
     restart(daemon, crash_at=NO_CRASH)
 
     # Then every commit is there that was acknowledged, and none that was not sent.
