@@ -7,7 +7,7 @@ Kafka's counterparts: `AclControlManager`, and `AclPublisher`, which informs the
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from protocol.acl_codes import AclOperation, PatternType, PermissionType, ResourceType
 from seams.reply_token import ReplyToken
@@ -16,7 +16,7 @@ from security.acls.entry import Acl, AclFilter
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import dump_checked
+from topics.checked_json import JsonDocument, dump_checked
 from topics.events import AclsChanged, AclsLost, SaveFailed, TopicEvent
 from topics.stored_document import StoredDocument
 
@@ -128,7 +128,7 @@ def _dump(acls: Iterable[Acl]) -> bytes:
     return dump_checked(document, ACLS_FORMAT)
 
 
-def _acls(document: dict[str, Any]) -> list[Acl]:
+def _acls(document: JsonDocument) -> list[Acl]:
     """Raises ValueError and others of `StoredDocument`."""
     return [_acl(entry) for entry in document["acls"]]
 

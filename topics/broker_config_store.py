@@ -9,7 +9,7 @@ Kafka's counterpart: `ConfigurationControlManager` for the table, `DynamicBroker
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.broker_properties import BrokerProperties
 from topics.catalog import CatalogFile
-from topics.checked_json import dump_checked
+from topics.checked_json import JsonDocument, dump_checked
 from topics.client_metrics import CLIENT_METRICS_SUBSCRIPTIONS_MAX, validate_subscription
 from topics.configs import MAX_VALUE_LENGTH
 from topics.events import (
@@ -222,7 +222,7 @@ def _dump(properties: BrokerProperties, client_metrics: Mapping[str, _Level]) ->
     return dump_checked(document, BROKER_CONFIGS_FORMAT)
 
 
-def _levels(document: dict[str, Any]) -> tuple[_Level, _Level, dict[str, _Level]]:
+def _levels(document: JsonDocument) -> tuple[_Level, _Level, dict[str, _Level]]:
     """Raises ValueError and others of `StoredDocument`."""
     subscriptions = {
         name: _level(configs, name) for name, configs in document["client_metrics"].items()

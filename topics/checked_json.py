@@ -7,11 +7,14 @@ values, independent of layout. A document without one is accepted: it was edited
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from storage.api import NewerFormat
 
 _CHECKSUM: Final = "crc32"
+
+JsonDocument = dict[str, Any]
+"""As json.loads has it. Its reader takes it apart, and refuses what is of another shape."""
 
 
 def dump_checked(document: Mapping[str, object], version: int) -> bytes:

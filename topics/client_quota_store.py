@@ -7,13 +7,13 @@ Kafka's counterpart: `ClientQuotaControlManager` for the table, `ClientQuotaMeta
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from security.quotas.limits import EntityType, QuotaEntityNames, QuotaTable
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import dump_checked
+from topics.checked_json import JsonDocument, dump_checked
 from topics.events import ClientQuotasChanged, ClientQuotasLost, SaveFailed, TopicEvent
 from topics.stored_document import StoredDocument
 
@@ -92,7 +92,7 @@ def _dump(table: QuotaTable) -> bytes:
     return dump_checked({"client_quotas": quotas}, CLIENT_QUOTAS_FORMAT)
 
 
-def _table(document: dict[str, Any]) -> QuotaTable:
+def _table(document: JsonDocument) -> QuotaTable:
     """Raises ValueError and others of `StoredDocument`."""
     return dict(_entries(document["client_quotas"]))
 

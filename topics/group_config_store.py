@@ -8,7 +8,7 @@ Kafka's counterpart: `ConfigurationControlManager` for the table, `GroupConfigMa
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.config_def import ConfigException
 from protocol.names import GroupId
@@ -16,7 +16,7 @@ from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.broker_properties import BrokerProperties
 from topics.catalog import CatalogFile
-from topics.checked_json import dump_checked
+from topics.checked_json import JsonDocument, dump_checked
 from topics.events import (
     GroupConfigCapped,
     GroupConfigsChanged,
@@ -173,7 +173,7 @@ class GroupConfigStore:
             for each in capped:
                 self._observe(GroupConfigCapped(group_id, *each))
 
-    def _parse(self, document: dict[str, Any]) -> list[_Read]:
+    def _parse(self, document: JsonDocument) -> list[_Read]:
         """Raises ConfigException, and ValueError and others of `StoredDocument`."""
         return [
             _Read(group_id, configs, self._values(configs), list(self.rules.capped(configs)))

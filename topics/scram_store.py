@@ -9,7 +9,7 @@ asking.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from security.sasl.scram_credential import (
     SCRAM_HASHES,
@@ -22,7 +22,7 @@ from security.sasl.scram_credential import (
 from storage.api import Corrupt
 from topics.admin_queue import Steps
 from topics.catalog import CatalogFile
-from topics.checked_json import dump_checked
+from topics.checked_json import JsonDocument, dump_checked
 from topics.events import SaveFailed, ScramCredentialsChanged, ScramCredentialsLost, TopicEvent
 from topics.stored_document import StoredDocument
 
@@ -140,7 +140,7 @@ class ScramStore:
             self._users, self._secret = found
 
 
-def _content(document: dict[str, Any]) -> tuple[dict[str, OfUser], bytes]:
+def _content(document: JsonDocument) -> tuple[dict[str, OfUser], bytes]:
     """Raises ValueError and others of `StoredDocument`."""
     users = {user: _of_user(texts) for user, texts in document["users"].items()}
     return users, bytes.fromhex(document["secret_of_salts"])

@@ -6,14 +6,14 @@ itself, as each of its changes is another one.
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from protocol.config_def import ConfigException
 from storage.api import Corrupt
 from topics.catalog import CatalogFile
-from topics.checked_json import check_document
+from topics.checked_json import JsonDocument, check_document
 
 _UNREADABLE: Final = (
     ValueError,
@@ -32,7 +32,7 @@ class StoredDocument(Struct, Generic[ContentT], frozen=True):
     and its kin; `damaged` is raised instead. Of a secret file no error has more than its type."""
 
     version: int
-    parse: Callable[[dict[str, Any]], ContentT]
+    parse: Callable[[JsonDocument], ContentT]
     damaged: type[Corrupt]
     is_secret: bool = False
 

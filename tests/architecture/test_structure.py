@@ -27,8 +27,8 @@ CORE_IMPORTS = {
     "security": "base64 binascii bisect collections contextlib enum functools hashlib hmac"
     " itertools ipaddress json math msgspec operator re sortedcontainers stringprep struct"
     " unicodedata",
-    "topics": "collections contextlib dataclasses enum functools heapq json msgspec re struct uuid"
-    " zlib",
+    "topics": "collections contextlib dataclasses enum functools heapq itertools json msgspec re"
+    " struct uuid zlib",
     "transactions": "collections contextlib enum functools heapq itertools msgspec operator struct",
     "history": "array collections datetime enum functools itertools msgpack msgspec re types",
 }

@@ -91,7 +91,7 @@ def test_nothing_is_left_to_be_done() -> None:
     assert [place for place, _, _ in remarks(rf"\b({marks})\b", ALL)] == []
 
 
-def test_any_is_for_the_codec_alone() -> None:
+def test_any_is_for_the_codec_and_for_json_alone() -> None:
     """`Any` would switch off the type checks of everything that uses it."""
     users = {
         str(path)
@@ -101,7 +101,8 @@ def test_any_is_for_the_codec_alone() -> None:
         and node.module == "typing"
         and any(name.name == "Any" for name in node.names)
     }
-    assert {user for user in users if not user.startswith("protocol/")} == set()
+    allowed = {"topics/checked_json.py"}  # the type of a document that was just read
+    assert {user for user in users - allowed if not user.startswith("protocol/")} == set()
 
 
 # Refused unless it is 1; accepted as a key so that no warning is given for the 1.

@@ -226,8 +226,8 @@ def test_topics_and_their_partitions(busy: Daemon) -> None:
     sizes = [each["bytes"] for each in by_size]  # type: ignore[attr-defined]
     assert len(sizes) > 1
     assert sizes == sorted(sizes, reverse=True)
-    one = ask(busy, "/api/topic?topic=orders").json()
-    assert [each["high_watermark"] for each in one["partitions"]] == [10, 0]  # type: ignore[attr-defined]
+    orders_topic = ask(busy, "/api/topic?topic=orders").json()
+    assert [each["high_watermark"] for each in orders_topic["partitions"]] == [10, 0]  # type: ignore[attr-defined]
     assert ask(busy, "/api/topic?topic=%2e%2e%2fetc").status == 404
     assert ask(busy, "/api/topics?sort=nonsense").status == 400
 
