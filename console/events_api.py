@@ -218,8 +218,12 @@ class _Writer:
             if isinstance(self._request.protocol, AdminConnection):
                 self._request.protocol.answer_goes_on()
             self._wrote_s = now_s
-            async with asyncio.timeout(SLOW_S):
-                await self._response.write("".join(texts).encode())
+            try:
+                async with asyncio.timeout(SLOW_S):
+                    await self._response.write("".join(texts).encode())
+            except TimeoutError:
+                transport.abort()
+                return False
         return True
 
 

@@ -6,6 +6,7 @@
 docs/console.md describes the fields.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ from aiohttp import web
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
 from console.slices import Slices
-from protocol.names import TopicName
+from protocol.names import TopicId, TopicName
 from topics.partition import Partition
 
 TOPICS_PER_PAGE: Final = 50
@@ -136,7 +137,7 @@ class TopicsApi:
         ]
         content: dict[str, object] = {
             "topic": topic.name,
-            "topic_id": str(topic.topic_id),
+            "topic_id": _as_kafka_prints(topic.topic_id),
             "is_internal": topic.is_internal,
             "configs": dict(topic.configs),
             "partitions_total": len(topic.partitions),
@@ -146,6 +147,11 @@ class TopicsApi:
             "partitions": shown,
         }
         return await answer_json(content, rows=len(shown))
+
+
+def _as_kafka_prints(topic_id: TopicId) -> str:
+    """Kafka's Uuid.toString."""
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def _partition(index: int, partition: Partition) -> dict[str, object]:

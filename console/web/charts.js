@@ -4,6 +4,9 @@ import uPlot from "./uplot.js";
 
 const CHOSEN_MAX = 8;
 const POINTS_MAX = 1_800; // of a partition: an hour of events
+const RATE_SECONDS = 10; // a rate is the mean over at least that: commits come in steps
+const RANGE_SECONDS_MIN = 60;
+const REDRAW_MS = 2_000;
 const COLOURS = {
   light: ["#1f77b4", "#c44e00", "#2b8a3e", "#b02a37", "#7048a8", "#8c5a2b", "#c2255c", "#5c6370"],
   dark: ["#6cb6ff", "#ffa657", "#7ee787", "#ff7b72", "#d2a8ff", "#d7ba7d", "#ff9bce", "#c9d1d9"],
@@ -22,6 +25,37 @@ class Series {
     this.points.push([seconds, lag, committed, end]);
     if (this.points.length > POINTS_MAX) this.points.shift();
   }
+
+  /** Commits as [ms, offset, lag] and ends of the log as [ms, offset], each the oldest first. */
+  addSamples(commits, ends) {
+    let committed = null;
+    let end = null;
+    const samples = [...commits.map(([ms, offset, lag]) => ({ ms, offset, lag })), ...ends.map(([ms, offset]) => ({ ms, offset }))];
+    for (const { ms, offset, lag } of samples.sort((left, right) => left.ms - right.ms)) {
+      if (lag === undefined) end = offset;
+      else committed = offset;
+      if (committed === null) continue;
+      const known = lag ?? (end === null ? null : Math.max(0, end - committed));
+      this.add(Math.floor(ms / 1000), known, committed, end);
+    }
+  }
+
+  /** Up to now: there is an event only when an offset moves. */
+  held(now) {
+    const last = this.points.at(-1);
+    return last && last[0] < now ? [...this.points, [now, ...last.slice(1)]] : this.points;
+  }
+}
+
+/** Of [seconds, …] points: the mean per second of a column, up to each point. */
+function rates(points, column) {
+  let from = 0;
+  return points.map((point, index) => {
+    while (from + 1 < index && points[from + 1][0] <= point[0] - RATE_SECONDS) from += 1;
+    const before = points[from];
+    if (index === from || point[column] === null || before[column] === null) return null;
+    return Math.max(0, point[column] - before[column]) / (point[0] - before[0]);
+  });
 }
 
 export class LagCharts {
@@ -29,18 +63,14 @@ export class LagCharts {
   constructor(content) {
     this.series = new Map();
     for (const each of content.windows) {
-      const series = this.#series(each.topic, each.partition);
-      let at = 0;
-      for (const [ms, offset, lag] of each.commits) {
-        while (at < each.ends.length && each.ends[at][0] < ms) at += 1;
-        const end = each.ends[at]?.[1] ?? null;
-        series.add(Math.floor(ms / 1000), lag, offset, end);
-      }
+      this.#series(each.topic, each.partition).addSamples(each.commits, each.ends);
     }
-    const worst = [...this.series.values()].sort((one, other) => (other.points.at(-1)?.[1] ?? 0) - (one.points.at(-1)?.[1] ?? 0));
+    const last = (series) => series.points.at(-1)?.[1] ?? 0;
+    const worst = [...this.series.values()].sort((left, right) => last(right) - last(left));
     this.chosen = new Set(worst.slice(0, CHOSEN_MAX).map((each) => key(each.topic, each.partition)));
     this.charts = [];
     this.elements = [];
+    this.isZoomed = false;
   }
 
   #series(topic, partition) {
@@ -79,12 +109,22 @@ export class LagCharts {
     const observer = new ResizeObserver(() => {
       this.charts.forEach((chart, at) => chart.setSize(size(this.elements[at])));
     });
-    for (const element of elements) observer.observe(element);
+    for (const element of elements) {
+      observer.observe(element);
+      element.addEventListener("dblclick", () => {
+        this.isZoomed = false;
+        this.#update();
+      });
+    }
+    setInterval(() => {
+      if (!document.hidden) this.#update();
+    }, REDRAW_MS);
   }
 
   /** Other partitions, or other colours. */
   redraw() {
     if (!this.elements.length) return;
+    this.isZoomed = false;
     for (const chart of this.charts) chart.destroy();
     const style = getComputedStyle(document.documentElement);
     const ink = style.getPropertyValue("--quiet").trim();
@@ -94,31 +134,37 @@ export class LagCharts {
       : matchMedia("(prefers-color-scheme: dark)").matches;
     const colours = COLOURS[isDark ? "dark" : "light"];
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-    const [lag, rates] = this.#data();
+    const [lag, perSecond] = this.#data();
     const chosen = this.#chosenSeries();
     const label = (each) => `${each.topic} ${each.partition}`;
     const lines = chosen.map((each, at) => ({ label: label(each), stroke: colours[at % colours.length], width: 1.5, spanGaps: true, points: { show: false } }));
     const dashes = chosen.map((each, at) => ({ ...lines[at], label: `${label(each)} produced`, dash: [4, 4], width: 1 }));
     const numbers = (self, values) => values.map((value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e4 ? `${value / 1e3}k` : value));
-    const options = (element, series, hasLegend) => ({
+    const whole = { incrs: [1, 2, 5].flatMap((step) => [...Array(13).keys()].map((power) => step * 10 ** power)).sort((left, right) => left - right) };
+    const options = (element, series, hasLegend, steps = {}) => ({
       ...size(element),
       series: [{ label: "Time", value: (self, seconds) => (seconds === null ? "–" : timeOfDay(seconds * 1000)) }, ...series],
-      axes: [{ ...axis, values: (self, seconds) => seconds.map((each) => timeOfDay(each * 1000)), space: 80 }, { ...axis, values: numbers, size: 55 }],
-      scales: { y: { range: (self, low, high) => [0, Math.max(high ?? 1, 1) * 1.05] } },
+      axes: [{ ...axis, values: (self, seconds) => seconds.map((each) => timeOfDay(each * 1000)), space: 80 }, { ...axis, ...steps, values: numbers, size: 55 }],
+      scales: {
+        x: { range: (self, low, high) => (this.isZoomed ? [low, high] : [Math.min(low, high - RANGE_SECONDS_MIN), high]) },
+        y: { range: (self, low, high) => [0, Math.max(high ?? 1, 1) * 1.05] },
+      },
       legend: { show: hasLegend },
       cursor: { drag: { x: true, y: false } },
+      hooks: { setSelect: [({ select }) => (this.isZoomed ||= select.width > 0)] },
     });
     this.charts = [
-      new uPlot(options(this.elements[0], lines, true), lag, this.elements[0]),
-      new uPlot(options(this.elements[1], [...lines, ...dashes], false), rates, this.elements[1]),
+      new uPlot(options(this.elements[0], lines, true, whole), lag, this.elements[0]),
+      new uPlot(options(this.elements[1], [...lines, ...dashes], false), perSecond, this.elements[1]),
     ];
   }
 
   #update() {
     if (!this.charts.length) return;
-    const [lag, rates] = this.#data();
-    this.charts[0].setData(lag);
-    this.charts[1].setData(rates);
+    const [lag, perSecond] = this.#data();
+    this.charts[0].setData(lag, !this.isZoomed);
+    this.charts[1].setData(perSecond, !this.isZoomed);
+    if (this.isZoomed) for (const chart of this.charts) chart.redraw();
   }
 
   #chosenSeries() {
@@ -126,30 +172,20 @@ export class LagCharts {
   }
 
   #data() {
-    const chosen = this.#chosenSeries();
-    const times = [...new Set(chosen.flatMap((each) => each.points.map(([seconds]) => seconds)))].sort((one, other) => one - other);
+    const now = Math.floor(Date.now() / 1000);
+    const chosen = this.#chosenSeries().map((each) => each.held(now));
+    const times = [...new Set(chosen.flatMap((points) => points.map(([seconds]) => seconds)))].sort((left, right) => left - right);
     const at = new Map(times.map((seconds, index) => [seconds, index]));
-    const empty = () => new Array(times.length).fill(null);
-    const lag = [times];
-    const committed = [];
-    const produced = [];
-    for (const { points } of chosen) {
-      const lags = empty();
-      const reads = empty();
-      const writes = empty();
-      points.forEach(([seconds, value, offset, end], index) => {
-        lags[at.get(seconds)] = value;
-        if (!index) return;
-        const [before, , offsetBefore, endBefore] = points[index - 1];
-        const passed = seconds - before;
-        reads[at.get(seconds)] = Math.max(0, offset - offsetBefore) / passed;
-        if (end !== null && endBefore !== null) writes[at.get(seconds)] = Math.max(0, end - endBefore) / passed;
-      });
-      lag.push(lags);
-      committed.push(reads);
-      produced.push(writes);
-    }
-    return [lag, [times, ...committed, ...produced]];
+    const column = (points, values) => {
+      const cells = new Array(times.length).fill(null);
+      points.forEach(([seconds], index) => (cells[at.get(seconds)] = values[index]));
+      return cells;
+    };
+    const of = (values) => chosen.map((points) => column(points, values(points)));
+    const lag = of((points) => points.map((point) => point[1]));
+    const committed = of((points) => rates(points, 2));
+    const produced = of((points) => rates(points, 3));
+    return [[times, ...lag], [times, ...committed, ...produced]];
   }
 }
 

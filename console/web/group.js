@@ -9,7 +9,7 @@ import { drawTimeline } from "./timeline.js";
 const PARTITIONS_MAX = 200;
 const REBALANCES = 20;
 const OFFSET_EVENTS = 50;
-const RANGES = [["5 min", 300], ["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["24 h", 86_400]];
+const RANGES = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["24 h", 86_400]];
 
 export function show(main, name) {
   document.title = `${name || "(empty)"} – Rollcall`;
@@ -89,7 +89,7 @@ export function show(main, name) {
   }
 
   draw();
-  const changed = throttled(1_000, () => load("group", "timeline", "why", "verdicts", "offsets"));
+  const changed = throttled(1_000, () => load("group", "timeline", "why", "verdicts", "offsets", "lag"));
   const sampled = throttled(2_000, () => load("lag", "verdicts"));
   const all = throttled(1_000, async () => {
     await load("group", "timeline", "lag", "why", "verdicts", "offsets");
@@ -134,7 +134,7 @@ function takeOffsets(lag, event) {
 
 function heading(name, { group, lag }, errors) {
   return html`
-    <p class="quiet"><a href="/console/">Groups</a> / </p>
+    <p class="quiet"><a href="/console/">All groups</a></p>
     <h1>${shown(name)}</h1>
     ${errors.group?.status === 404
       ? html`<p class="note" role="status">There is no group of this name now. What follows is its history.</p>`

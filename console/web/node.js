@@ -12,7 +12,7 @@ export function show(main) {
   let purgatory = null;
   let error = null;
   let before = null;
-  const asked = { logs: { sort: "-bytes", page: 1, limit: 20, search: "" }, purgatory: { kind: "", search: "", limit: 50 } };
+  const asked = { logs: { sort: "-bytes", page: 1, limit: 20, search: "" }, purgatory: { kind: "", search: "", limit: 25 } };
 
   async function load() {
     try {
@@ -75,10 +75,10 @@ export function show(main) {
     return card("journal", "Journal", html`
       ${each.failed ? html`<p class="failure" role="alert">${each.failed}</p>` : nothing}
       <dl class="facts">
-      ${fact("Flushes (fsyncs)", `${short(each.flushes)}${rate((one) => one.journal.flushes)}`)}
+      ${fact("Flushes (fsyncs)", `${short(each.flushes)}${rate((node) => node.journal.flushes)}`)}
       ${fact("Mean time of a flush", each.flushes ? duration((each.flush_seconds * 1000) / each.flushes) : "–")}
       ${fact("99 of 100 take at most", quantile(each))}
-      ${fact("Stored", `${bytes(each.stored_bytes)}${rate((one) => one.journal.stored_bytes, bytes)}`)}
+      ${fact("Stored", `${bytes(each.stored_bytes)}${rate((node) => node.journal.stored_bytes, bytes)}`)}
       ${fact("Queue", `${bytes(each.queue_bytes)} of ${bytes(each.queue_limit_bytes)}`)}
       ${fact("Checkpoints", `${number(each.checkpoints)} in ${duration(each.checkpoint_seconds * 1000)}`)}
       ${fact("Commits are answered after", each.synced ? "fsync" : "the write to the page cache")}
@@ -102,9 +102,9 @@ export function show(main) {
       ${fact("Taken", number(each.taken))}${fact("Failed", number(each.failed))}${fact("Bytes", bytes(each.bytes))}
       ${fact("Time", duration(each.seconds * 1000))}${fact("One is taken after", bytes(each.after_bytes))}
       </dl>
-      <table><caption>Partitions of ${each.topic} with the most to read at a start</caption>
+      <div class="scroll"><table><caption>Partitions of ${each.topic} with the most to read at a start</caption>
       <thead><tr><th scope="col">Partition</th><th scope="col" class="number">Log since its snapshot</th><th scope="col" class="number">Snapshot</th></tr></thead>
-      <tbody>${each.partitions.slice(0, 5).map((one) => html`<tr><th scope="row">${one.partition}</th><td class="number">${bytes(one.log_bytes_since)}</td><td class="number">${bytes(one.snapshot_bytes)}</td></tr>`)}</tbody></table>`);
+      <tbody>${each.partitions.slice(0, 5).map((grown) => html`<tr><th scope="row">${grown.partition}</th><td class="number">${bytes(grown.log_bytes_since)}</td><td class="number">${bytes(grown.snapshot_bytes)}</td></tr>`)}</tbody></table></div>`);
   }
 
   function cleaner() {
@@ -119,13 +119,16 @@ export function show(main) {
 
   function loop() {
     const { loop: each } = node;
-    const turns = Object.entries(each.long_turns);
+    const longest = each.longest_turn_seconds;
+    const turns = Object.entries(each.long_turns)
+      .filter(([, count]) => count)
+      .sort(([left], [right]) => (longest[right] ?? 0) - (longest[left] ?? 0));
     return card("loop", "Event loop", html`<dl class="facts">
       ${fact("Longest delay", duration(each.lag_seconds_max * 1000))}${fact("Stalls of a second", number(each.stalls))}
       ${fact("Internal failures", number(each.internal_failures))}
       </dl>
-      ${turns.length ? html`<table><caption>Turns of more than 5 ms, by kind</caption><thead><tr><th scope="col">Kind</th><th scope="col" class="number">Turns</th><th scope="col" class="number">Longest, last minute</th></tr></thead>
-        <tbody>${turns.map(([kind, count]) => html`<tr><th scope="row">${kind}</th><td class="number">${number(count)}</td><td class="number">${duration((each.longest_turn_seconds[kind] ?? 0) * 1000)}</td></tr>`)}</tbody></table>` : html`<p class="quiet">No turn took more than 5 ms.</p>`}`);
+      ${turns.length ? html`<div class="scroll"><table><caption>Turns of more than 5 ms, by kind</caption><thead><tr><th scope="col">Kind</th><th scope="col" class="number">Turns</th><th scope="col" class="number">Longest, last minute</th></tr></thead>
+        <tbody>${turns.map(([kind, count]) => html`<tr><th scope="row">${kind}</th><td class="number">${number(count)}</td><td class="number">${duration((longest[kind] ?? 0) * 1000)}</td></tr>`)}</tbody></table></div>` : html`<p class="quiet">No turn took more than 5 ms.</p>`}`);
   }
 
   function purgatoryCard() {

@@ -86,7 +86,7 @@ export function showOne(main, name) {
 
   function draw() {
     render(
-      html`<p class="quiet"><a href="/console/topics">Topics</a> /</p>
+      html`<p class="quiet"><a href="/console/topics">All topics</a></p>
         <h1>${shown(name)}</h1>
         ${error ? failure(error) : nothing}
         ${content ? table() : error ? nothing : html`<p class="quiet">Loading …</p>`}`,

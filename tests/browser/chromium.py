@@ -22,6 +22,10 @@ import aiohttp
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 TIMEOUT_S = 30.0
+PICTURE_HEIGHT_MAX = 4_000
+SETTLED_S = 0.5
+"""For the page to draw again in a window of another size."""
+
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",  # a container's root may have no other
@@ -45,6 +49,7 @@ class Page:
     def __init__(self, browser: "Browser", session: str) -> None:
         self._browser = browser
         self._session = session
+        self._shape = (0, 0, False)  # width, height, phone
         self.browser_errors: list[str] = []
         self.requests: list[str] = []
         self.bytes_received = 0
@@ -103,6 +108,7 @@ class Page:
         await self.call("Input.insertText", text=text)
 
     async def size(self, width: int, height: int, *, phone: bool = False) -> None:
+        self._shape = (width, height, phone)
         await self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone,
@@ -114,17 +120,22 @@ class Page:
         await self.call("Emulation.setEmulatedMedia", features=features)
 
     async def picture(self, path: Path, *, whole: bool = True) -> None:
-        """A PNG of the page; `whole`: not only what is in the window."""
-        clip = None
+        """A PNG of the page; `whole`: not only what is in the window.
+
+        The window is made as high as the page for it: a capture beyond the window shows the page
+        in the middle of a change of its size.
+        """
+        width, height, phone = self._shape
         if whole:
             about = await self.call("Page.getLayoutMetrics")
-            size = about["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000)}
-        parameters: dict[str, Any] = {"format": "png", "captureBeyondViewport": whole}
-        if clip is not None:
-            parameters["clip"] = {**clip, "scale": 1}
-        answer = await self.call("Page.captureScreenshot", **parameters)
+            await self.size(
+                width, min(int(about["cssContentSize"]["height"]), PICTURE_HEIGHT_MAX), phone=phone
+            )
+            await asyncio.sleep(SETTLED_S)
+        answer = await self.call("Page.captureScreenshot", format="png")
         await asyncio.to_thread(path.write_bytes, base64.b64decode(answer["data"]))
+        if whole:
+            await self.size(width, height, phone=phone)
 
     def heard(self, method: str, about: Mapping[str, Any]) -> None:
         match method:

@@ -54,7 +54,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
             commit(daemon, group, 5)
         members += [Member(daemon, client) for client in ("clerk", ODD_CLIENT, "")]
         form_many_groups(daemon)
+        traffic = Traffic(daemon)
         yield daemon
+        traffic.close()
     finally:
         for each in members:
             each.close()
@@ -99,6 +101,29 @@ class Member:
         while not self._is_closing.is_set():
             self._consumer.poll(0.05)
         self._consumer.close()
+
+    def close(self) -> None:
+        self._is_closing.set()
+        self._thread.join()
+
+
+class Traffic:
+    """Records for `orders` all the time, so that charts have something to show."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._producer = Producer({"bootstrap.servers": daemon.bootstrap})
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_closing.wait(0.05):
+            number += 1
+            for partition in range(4):
+                if number % (partition + 1) == 0:
+                    self._producer.produce("orders", value=b"x", partition=partition)
+            self._producer.poll(0)
 
     def close(self) -> None:
         self._is_closing.set()
