@@ -21,6 +21,8 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
 )
 from protocol.messages.produce import (
     PartitionProduceData,
@@ -98,6 +100,24 @@ def fetch_offsets(
         if error_code is not ErrorCode.NONE:
             raise CallRefused("OffsetFetch", error_code)
     return {row.partition_index: row.committed_offset for row in rows}
+
+
+def answered_offsets(answer: OffsetFetchResponse) -> list[tuple[int, int]]:
+    """(partition, committed offset, -1: none) of an answer in any version, where there is no error.
+
+    A member asks for its own group and the one topic of the drill.
+    """
+    rows: list[OffsetFetchResponsePartition | OffsetFetchResponsePartitions] = []
+    if answer.error_code is ErrorCode.NONE:
+        rows += [row for topic in answer.topics for row in topic.partitions]
+    for group in answer.groups:
+        if group.error_code is ErrorCode.NONE:
+            rows += [row for named in group.topics for row in named.partitions]
+    return [
+        (row.partition_index, row.committed_offset)
+        for row in rows
+        if row.error_code is ErrorCode.NONE
+    ]
 
 
 def create_drill_topic(wire: DrillWire, topic: str, partitions: int, timeout_s: float) -> None:

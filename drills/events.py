@@ -42,6 +42,7 @@ class Kind(StrEnum):
     # Of the drill.
     WRITTEN = "written"
     PROBED = "probed"
+    """The committed offsets, as the coordinator answered the drill, or a member."""
     FORMED = "formed"
     """The first members share the partitions and have read: from here on everything counts."""
     FAULT = "fault"

@@ -127,40 +127,22 @@ def recoveries_of(events: Sequence[DrillEvent], partitions: int) -> tuple[Recove
 def lost_commits(events: Iterable[DrillEvent]) -> set[tuple[int, int]]:
     """(partition, offset) of commits that were acknowledged, and that the group has lost later.
 
-    Two observations show it: an answer to a request for the committed offset that was sent after
-    the acknowledgement, and the first record that a member reads after it was assigned a partition.
+    An answer shows it to a request for the committed offset, of a member or of the drill, that was
+    sent after the acknowledgement. A member that goes back by itself, to a position that it has
+    kept, is no sign of it: no coordinator told it to.
     """
-    ordered = ordered_events(events)
     acknowledged: dict[int, list[tuple[float, int]]] = {}
-    assigned_s: dict[tuple[str, int], float] = {}
     lost: set[tuple[int, int]] = set()
-
-    def check(partition: int, offset: int, asked_s: float) -> None:
-        earlier = [o for at_s, o in acknowledged.get(partition, []) if at_s < asked_s]
-        if earlier and offset < earlier[-1]:
-            lost.update((partition, o) for o in earlier if o > offset)
-
-    for event in ordered:
-        match event.kind:
-            case Kind.COMMITTED:
-                for partition, offset in event.offsets:
-                    acknowledged.setdefault(partition, []).append((event.at_s, offset))
-            case Kind.ASSIGNED:
-                for partition in event.partitions:
-                    assigned_s[event.source, partition] = event.at_s
-            case Kind.REVOKED:
-                for partition in event.partitions:
-                    assigned_s.pop((event.source, partition), None)
-            case Kind.READ:
-                for partition, offset in event.offsets:
-                    asked_s = assigned_s.pop((event.source, partition), None)
-                    if asked_s is not None:
-                        check(partition, offset, asked_s)
-            case Kind.PROBED:
-                for partition, offset in event.offsets:
-                    check(partition, offset, event.since_s)
-            case _:
-                pass
+    for event in ordered_events(events):
+        if event.kind is Kind.COMMITTED:
+            for partition, offset in event.offsets:
+                acknowledged.setdefault(partition, []).append((event.at_s, offset))
+        elif event.kind is Kind.PROBED:
+            for partition, offset in event.offsets:
+                commits = acknowledged.get(partition, [])
+                earlier = [o for at_s, o in commits if at_s < event.since_s]
+                if earlier and offset < earlier[-1]:
+                    lost.update((partition, o) for o in earlier if o > offset)
     return lost
 
 

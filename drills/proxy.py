@@ -10,10 +10,12 @@ import asyncio
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from drills.broker_calls import answered_offsets
 from drills.events import EventLog, Kind
 from drills.moments import Moment
 from drills.processes import CannotStart
@@ -25,6 +27,7 @@ from protocol.messages.describe_cluster import DescribeClusterResponse
 from protocol.messages.find_coordinator import FindCoordinatorResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.metadata import MetadataResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse
 from protocol.names import ApiKey, ErrorCode
 
 T = TypeVar("T")
@@ -32,7 +35,7 @@ BrokerAddress = tuple[str, int]
 
 PROXIED_BYTES_MAX: Final = 256 * 1024 * 1024
 _REWRITTEN: Final = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER)
-_OBSERVED: Final = (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+_OBSERVED: Final = (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH)
 _REQUEST_HEAD: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
 
@@ -71,7 +74,7 @@ class _Link:
         self.client = client
         self.broker = broker
         self.member = ""
-        self.asked: dict[int, tuple[int, int]] = {}
+        self.asked: dict[int, tuple[int, int, float]] = {}
         self.epoch = 0
 
     def abort(self) -> None:
@@ -231,7 +234,7 @@ class DrillProxy:
         api_key, version, correlation_id, length = _REQUEST_HEAD.unpack_from(frame)
         if length > 0:
             link.member = frame[10 : 10 + length].decode("utf-8", "replace")
-        link.asked[correlation_id] = (api_key, version)
+        link.asked[correlation_id] = (api_key, version, time.monotonic())
         await self._hold(link.member, "sends", api_key)
         await self._pass(link)
         broker.write(len(frame).to_bytes(4, "big") + frame)
@@ -240,12 +243,12 @@ class DrillProxy:
 
     async def _to_client(self, link: _Link, frame: bytes, client: asyncio.StreamWriter) -> None:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        api_key, version = link.asked.pop(correlation_id, (-1, 0))
+        api_key, version, asked_s = link.asked.pop(correlation_id, (-1, 0, 0.0))
         whole = len(frame).to_bytes(4, "big") + frame
         if api_key in _REWRITTEN or api_key in _OBSERVED:
             key = ApiKey(api_key)
             _, answer = decode_response(key, version, frame, 0, len(frame))
-            self._observe(link, answer)
+            self._observe(link, answer, asked_s)
             if key in _REWRITTEN:
                 await self._rewrite(answer)
                 whole = encode_response(key, version, correlation_id, answer)
@@ -291,9 +294,12 @@ class DrillProxy:
                 broker.port = await self._port_for((broker.host, broker.port))
                 broker.host = self._listen[0]
 
-    def _observe(self, link: _Link, answer: Response) -> None:
+    def _observe(self, link: _Link, answer: Response, asked_s: float) -> None:
         number = 0
-        if isinstance(answer, JoinGroupResponse) and answer.error_code is ErrorCode.NONE:
+        if isinstance(answer, OffsetFetchResponse):
+            offsets = answered_offsets(answer)
+            self._events.note(link.member, Kind.PROBED, offsets=offsets, since_s=asked_s)
+        elif isinstance(answer, JoinGroupResponse) and answer.error_code is ErrorCode.NONE:
             number = answer.generation_id
         elif isinstance(answer, ConsumerGroupHeartbeatResponse):
             is_new = answer.error_code is ErrorCode.NONE and answer.member_epoch != link.epoch

@@ -63,9 +63,9 @@ class Group:
             self.committed[partition] = offsets.stop
             self.note(owner, Kind.COMMITTED, offsets=((partition, offsets.stop),))
 
-    def probe(self) -> None:
+    def probe(self, asker: str = "drill") -> None:
         found = tuple(enumerate(self.committed))
-        self.note("drill", Kind.PROBED, offsets=found, since_s=self.now_s)
+        self.note(asker, Kind.PROBED, offsets=found, since_s=self.now_s + 0.01)
 
     def form(self) -> None:
         self.note("drill", Kind.FORMED)
@@ -139,6 +139,7 @@ def test_a_group_that_does_everything_right_is_found_to(actions: list[tuple[str,
 def lose_commits(group: Group) -> None:
     group.committed[0] = 0
     group.assign({"b": [0, 1]})
+    group.probe("b")
     group.read(0)
 
 
@@ -194,6 +195,23 @@ def test_a_defect_breaks_its_promise(
     broken = {v.promise: v.value for v in judge(group.measures(), promises) if not v.is_kept}
     assert promise in broken
     assert broken[promise] == value
+
+
+def test_a_member_that_goes_back_by_itself_repeats_records_and_loses_no_commit() -> None:
+    """As kafka-python does, which keeps its position if it is assigned what it had."""
+    group = formed()
+    group.write(0)
+    group.read(0)
+    read = group.committed[0]
+    group.probe("b")
+    group.note("b", Kind.READ, offsets=tuple((0, offset) for offset in range(read)))
+    group.note("b", Kind.COMMITTED, offsets=((0, 1),))
+    group.committed[0] = 1
+    group.probe()
+
+    found = group.measures()
+    assert found.commits_lost == 0
+    assert found.records_read_twice == read
 
 
 def test_a_recovery_ends_with_the_last_partition_that_works_again() -> None:
