@@ -20,6 +20,7 @@ ROW: Final = 8
 LANE_GAP: Final = 10
 TITLE: Final = 34
 AXIS: Final = 30
+LEGEND_HEIGHT: Final = 24
 LABELS_MAX: Final = 12
 _COLOURS: Final = (
     *("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#edc948", "#76b7b2", "#9c755f", "#ff9da7"),
@@ -27,6 +28,10 @@ _COLOURS: Final = (
 _FAULT: Final = "#d62728"
 _RECOVERED: Final = "#2ca02c"
 _SILENT: Final = "#8888888c"
+_LEGEND: Final = (
+    "Bars: partitions that a member owns, a colour each. Grey: stalled, cut off, or the disk at "
+    "fault. Red line: fault. Green line: recovered. \u25b6 started \u25a0 closing \u2716 killed"
+)
 _STYLE: Final = (
     "<style>text{font:11px sans-serif;fill:#222}.t{font-weight:bold;font-size:13px}"
     ".b{fill:#fff}@media (prefers-color-scheme:dark){text{fill:#ddd}.b{fill:#1b1b1b}}</style>"
@@ -52,6 +57,8 @@ def draw_picture(runs: Sequence[DrillRun], partitions: int) -> str:
         drawn, height = _panel(run, partitions, top)
         panels += drawn
         top += height
+    panels.append(_text(10, top + 12, _LEGEND))
+    top += LEGEND_HEIGHT
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}">'
     background = f'<rect class="b" width="{WIDTH}" height="{top}"/>'
     return "\n".join([head, _STYLE, background, *panels, "</svg>"]) + "\n"

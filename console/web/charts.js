@@ -33,7 +33,10 @@ class Series {
     const samples = [...commits.map(([ms, offset, lag]) => ({ ms, offset, lag })), ...ends.map(([ms, offset]) => ({ ms, offset }))];
     for (const { ms, offset, lag } of samples.sort((left, right) => left.ms - right.ms)) {
       if (lag === undefined) end = offset;
-      else committed = offset;
+      else {
+        committed = offset;
+        if (lag !== null) end = offset + lag;
+      }
       if (committed === null) continue;
       const known = lag ?? (end === null ? null : Math.max(0, end - committed));
       this.add(Math.floor(ms / 1000), known, committed, end);

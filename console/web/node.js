@@ -140,11 +140,11 @@ export function show(main) {
         ${kinds.map(([kind, count]) => html`<button type="button" aria-pressed=${asked.purgatory.kind === kind} @click=${() => change("purgatory", { kind })}>${kind} (${number(count)})</button>`)}
         <label>Key <input type="search" autocomplete="off" @input=${type("purgatory")}></label>
       </div>
-      <div class="scroll"><table>
+      <div class="scroll"><table class="cards">
         <caption>${number(purgatory.operations.length)} of ${number(purgatory.matched)} operations</caption>
         <thead><tr><th scope="col">Operation</th><th scope="col" class="number">Due in</th><th scope="col">Watched under</th></tr></thead>
-        <tbody>${purgatory.operations.map((each) => html`<tr><th scope="row">${each.kind}</th><td class="number">${each.due_in_ms <= 0 ? "now" : duration(each.due_in_ms)}</td>
-          <td class="name">${each.keys.filter((key) => Array.isArray(key)).map((key) => watched(each.kind, key))}</td></tr>`)}</tbody>
+        <tbody>${purgatory.operations.map((each) => html`<tr><th scope="row">${each.kind}</th><td data-label="Due in" class="number">${each.due_in_ms <= 0 ? "now" : duration(each.due_in_ms)}</td>
+          <td data-label="Watched under" class="name wide">${each.keys.filter((key) => Array.isArray(key)).map((key) => watched(each.kind, key))}</td></tr>`)}</tbody>
       </table></div>`);
   }
 

@@ -23,7 +23,7 @@ import aiohttp
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 TIMEOUT_S = 30.0
 PICTURE_HEIGHT_MAX = 4_000
-SETTLED_S = 0.5
+REDRAW_PAUSE_S = 0.5
 """For the page to draw again in a window of another size."""
 
 OPTIONS = (
@@ -131,7 +131,7 @@ class Page:
             await self.size(
                 width, min(int(about["cssContentSize"]["height"]), PICTURE_HEIGHT_MAX), phone=phone
             )
-            await asyncio.sleep(SETTLED_S)
+            await asyncio.sleep(REDRAW_PAUSE_S)
         answer = await self.call("Page.captureScreenshot", format="png")
         await asyncio.to_thread(path.write_bytes, base64.b64decode(answer["data"]))
         if whole:

@@ -63,9 +63,9 @@ class Group:
             self.committed[partition] = offsets.stop
             self.note(owner, Kind.COMMITTED, offsets=((partition, offsets.stop),))
 
-    def probe(self, asker: str = "drill") -> None:
+    def probe(self, source: str = "drill") -> None:
         found = tuple(enumerate(self.committed))
-        self.note(asker, Kind.PROBED, offsets=found, since_s=self.now_s + 0.01)
+        self.note(source, Kind.PROBED, offsets=found, since_s=self.now_s + 0.01)
 
     def form(self) -> None:
         self.note("drill", Kind.FORMED)
