@@ -10,8 +10,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from ssl import SSLContext
-from typing import Final, TypedDict
+from typing import Final
 
 from aiohttp import web
 
@@ -19,16 +18,12 @@ from broker.daemon import Daemon
 from broker.metrics.scrape import Metrics
 from broker.net.admin_tls import AdminCertificate, admin_certificate
 from broker.net.sockets import ADMIN_BACKLOG, Bound, CannotListen
+from broker.net.tls.channel import TlsChannel
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from config.admin_access import admin_access
 from console.access import AccessRefusal, AccessRules, RequestHead
 from console.attempts import Attempts
-from console.connections import (
-    HANDSHAKE_TIMEOUT_S,
-    SECURITY_HEADERS,
-    AdminConnection,
-    AdminConnections,
-)
+from console.connections import SECURITY_HEADERS, AdminConnection, AdminConnections
 from console.events_api import EventsApi
 from console.groups_api import GroupsApi
 from console.history_api import HistoryApi
@@ -85,11 +80,6 @@ _INDEX: Final = f"""<!doctype html>
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class _TlsArguments(TypedDict, total=False):
-    ssl: SSLContext
-    ssl_handshake_timeout: float
-
-
 class Console:
     """The admin port of one daemon."""
 
@@ -141,9 +131,7 @@ class Console:
         self.connections = AdminConnections(loop, self._runner.server, _silent())
         for sock in admin.sockets:
             self._servers.append(
-                await loop.create_server(
-                    self.connections, sock=sock, backlog=ADMIN_BACKLOG, **self._tls()
-                )
+                await loop.create_server(self._accept, sock=sock, backlog=ADMIN_BACKLOG)
             )
         if self._certificate is not None:
             self._reloading = loop.create_task(self._reload(self._certificate))
@@ -157,10 +145,12 @@ class Console:
         await self._runner.cleanup()
         self.connections.abort_all()
 
-    def _tls(self) -> _TlsArguments:
-        if self._certificate is None:
-            return {}
-        return {"ssl": self._certificate.context, "ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S}
+    def _accept(self) -> asyncio.Protocol:
+        connection = self.connections()
+        certificate = self._certificate
+        if certificate is None:
+            return connection
+        return TlsChannel(connection, lambda: certificate.context, self._daemon.server.handshakes)
 
     async def _reload(self, certificate: AdminCertificate) -> None:
         loop = asyncio.get_running_loop()
@@ -200,9 +190,12 @@ class Console:
         refused = await self._refusal(request)
         if refused is not None:
             text = f"{refused.text}\n"
-            return web.Response(status=refused.status, text=text, headers=refused.headers)
+            response = web.Response(status=refused.status, text=text, headers=refused.headers)
+            if "Connection" in refused.headers:
+                response.force_close()
+            return response
         try:
-            response = await handler(request)
+            return await handler(request)
         except web.HTTPException as answer:
             response = web.Response(status=answer.status, text=f"{answer.status} {answer.reason}\n")
             if isinstance(answer, web.HTTPMethodNotAllowed):

@@ -1,12 +1,13 @@
 """Connections: how many the admin port has at a time, and how long each may take for a step.
 
-A client has a limited time for its TLS handshake, for the head of a request, for taking an answer,
-and between two requests; then its connection is closed. Beyond `CONNECTIONS_MAX` the oldest one
-that waits for a request is closed; a handshake does not count yet. Clients of Kafka's protocol
-have limits of their own.
+A client has a limited time for its TLS handshake and the head of its first request, for taking an
+answer, and between two requests; then its connection is closed. Beyond `CONNECTIONS_MAX` the oldest
+one that waits for a request is closed, also during its handshake. Clients of Kafka's protocol have
+limits of their own.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from logging import Logger
 from typing import Final, cast
@@ -14,8 +15,9 @@ from typing import Final, cast
 from aiohttp import web
 
 CONNECTIONS_MAX: Final = 128
-HANDSHAKE_TIMEOUT_S: Final = 10.0
 HEAD_TIMEOUT_S: Final = 10.0
+"""For the TLS handshake and the first head together."""
+
 REQUEST_TIMEOUT_S: Final = 120.0
 """From the head to the end of the answer, or between two parts of an event stream: longer than a
 scrape may take."""
@@ -25,6 +27,11 @@ IDLE_TIMEOUT_S: Final = 75.0
 
 LINGERING_S: Final = 1.0
 LINE_BYTES_MAX: Final = 8_190
+HEAD_BYTES_MAX: Final = 65_536
+"""All lines of a head; the library takes 128 lines, so a megabyte."""
+
+_END_OF_HEAD: Final = re.compile(rb"[^\r\n]\r\n\r\n")  # empty lines before a head are no end
+_END_BYTES: Final = 5
 
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "Server": "rollcall",
@@ -39,8 +46,18 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
 }
 
 
+_HEAD_TOO_LARGE: Final = "".join(
+    [
+        "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n",
+        "Content-Length: 0\r\n",
+        *(f"{name}: {value}\r\n" for name, value in SECURITY_HEADERS.items()),
+        "\r\n",
+    ]
+).encode()
+
+
 class AdminConnection(web.RequestHandler):
-    """One connection that speaks HTTP, and its current deadline."""
+    """One connection that speaks HTTP, its current deadline, and the size of the current head."""
 
     def __init__(self, connections: "AdminConnections", server: web.Server) -> None:
         super().__init__(
@@ -56,6 +73,8 @@ class AdminConnection(web.RequestHandler):
         self._connections = connections
         self._deadline: asyncio.TimerHandle | None = None
         self._at: asyncio.Transport | None = None
+        self._head_bytes: int | None = 0  # None: a head is complete
+        self._end_of_received = b""
         self.is_busy = False
         self.on_lost: Callable[[], None] | None = None
         """Called when the peer is gone, by an answer that would wait for long otherwise."""
@@ -73,6 +92,35 @@ class AdminConnection(web.RequestHandler):
             self.on_lost()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        if self._head_bytes is not None:
+            self._count_head(data)
+        if self._at is not None and not self._at.is_closing():
+            super().data_received(data)
+
+    def _count_head(self, data: bytes) -> None:
+        assert self._head_bytes is not None
+        joined = self._end_of_received + data
+        self._end_of_received = joined[1 - _END_BYTES :]
+        self._head_bytes += len(data)
+        if _END_OF_HEAD.search(joined):
+            self._head_bytes = None
+        elif self._head_bytes > HEAD_BYTES_MAX and self._at is not None:
+            self._at.write(_HEAD_TOO_LARGE)
+            self._at.close()
+
+    def eof_received(self) -> None:
+        """As without TLS: a client that has closed its half has no interest in an answer."""
+        if self._at is not None:
+            self._at.close()
+
+    def secured(self, _certificate: bytes | None) -> bool:
+        """As `PlainConnection` of broker/net/tls/channel.py: no client certificate is asked for."""
+        return True
+
+    def handshake_failed(self, _reason: str) -> None:
+        """The channel closes the socket."""
+
     def request_began(self) -> None:
         self.is_busy = True
         self._arm(REQUEST_TIMEOUT_S)
@@ -89,6 +137,7 @@ class AdminConnection(web.RequestHandler):
             return await super().finish_response(request, resp, start_time)
         finally:
             self.is_busy = False
+            self._head_bytes, self._end_of_received = 0, b""
             if self.transport is not None:
                 self._arm(IDLE_TIMEOUT_S)
 

@@ -92,7 +92,7 @@ class Server:
         self.access: Mapping[
             str, ListenerAccess
         ] = {}  # by listener; what is missing is OPEN_ACCESS
-        self._handshakes = HandshakeQueue(loop.call_soon, stopwatch)
+        self.handshakes = HandshakeQueue(loop.call_soon, stopwatch)
         self._timers = ServerTimers()
         self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
         self.on_turn: Callable[[], None] = _noop
@@ -122,7 +122,7 @@ class Server:
         connection = Connection(self, listener, access)
         if access.tls is None:
             return connection
-        return TlsChannel(connection, access.tls.context, self._handshakes)
+        return TlsChannel(connection, access.tls.context, self.handshakes)
 
     def set_limits(self, limits: ServerLimits) -> None:
         """Connections that are served stay; of the others as many are served as there is room for.

@@ -38,7 +38,7 @@ class PlainConnection(Protocol):
 
     def data_received(self, data: bytes) -> None: ...
 
-    def eof_received(self) -> bool: ...
+    def eof_received(self) -> bool | None: ...
 
     def connection_lost(self, exc: Exception | None) -> None: ...
 
@@ -234,7 +234,7 @@ class TlsChannel(asyncio.Transport, asyncio.Protocol):
         if self._is_over:
             return True
         self._is_over = True
-        return self._plain.eof_received()
+        return bool(self._plain.eof_received())
 
     def _flush(self) -> None:
         if self._raw is not None and self._out.pending:
