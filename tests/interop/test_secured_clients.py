@@ -5,13 +5,21 @@ Three cases run always; all of them with SECURED_CLIENTS=1 (`make long-secured-c
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from config.jaas import PLAIN_MODULE
 from tests.broker.daemon import Daemon
@@ -24,7 +32,21 @@ from tests.ports import held_ports
 IS_LONG = "SECURED_CLIENTS" in os.environ
 LONG = pytest.mark.skipif(not IS_LONG, reason="make long-secured-clients")
 
-LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SHORT = "SHORT"
+LISTENERS = {
+    "PLAINTEXT": "PLAINTEXT",
+    "SSL": "SSL",
+    "SASL_PLAINTEXT": "SASL_PLAINTEXT",
+    "SASL_SSL": "SASL_SSL",
+    SHORT: "SASL_SSL",
+}
+"""Names and protocols. Sessions of SHORT end after SESSION_S."""
+
+SESSION_S = 3
+MEMBER_S = 10  # at least three sessions
+AUTHENTICATES_AGAIN = {"librdkafka", "kafka-python", "java", "franz-go"}
+"""The others lose their connection when the session ends, and connect anew."""
+
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORD = "hunter2"
 USERS = f'{PLAIN_MODULE} required user_alice="{PASSWORD}" user_eve="{PASSWORD}";'
@@ -43,12 +65,14 @@ class Secured:
         self.ports = dict(zip(LISTENERS, ports, strict=True))
         values = write_key_store(folder / "server.pem")
         write_key_store(folder / "client.pem", "client.test", common_name="alice")
+        as_pkcs8(folder / "client.pem")
         (folder / "ca.pem").write_bytes(authority().cert_pem.bytes())
         (folder / "jwks.json").write_bytes(key_set(public(rsa_key(), "RS256", kid="one")))
         self.daemon = Daemon(
             folder,
             {
                 "listeners": ",".join(f"{n}://127.0.0.1:{p}" for n, p in self.ports.items()),
+                "listener.security.protocol.map": ",".join(map(":".join, LISTENERS.items())),
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": values.ssl_keystore_location,
                 "ssl.truststore.type": "PEM",
@@ -58,6 +82,8 @@ class Secured:
                 "sasl.enabled.mechanisms": ",".join(MECHANISMS),
                 "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
                 "listener.name.sasl_ssl.plain.sasl.jaas.config": USERS,
+                "listener.name.short.plain.sasl.jaas.config": USERS,
+                "listener.name.short.connections.max.reauth.ms": str(SESSION_S * 1_000),
                 "sasl.oauthbearer.jwks.endpoint.url": (folder / "jwks.json").as_uri(),
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:alice;User:ANONYMOUS",
@@ -75,17 +101,41 @@ class Secured:
             subprocess.run(command, check=True, timeout=60, env=environment)
         self.daemon.start()
 
-    def access(self, protocol: str, mechanism: str = "", user: str = "alice") -> Access:
-        is_token = mechanism == "OAUTHBEARER"
-        return Access(
-            f"localhost:{self.ports[protocol]}",
-            protocol,
+    def access(self, listener: str, mechanism: str = "", user: str = "alice") -> Access:
+        made = Access(
+            f"localhost:{self.ports[listener]}",
+            LISTENERS[listener],
             self.folder / "ca.pem",
             mechanism,
             user,
             PASSWORD,
-            signed(claims(sub=user)) if is_token else "",
         )
+        if mechanism != "OAUTHBEARER":
+            return made
+        token = signed(claims(sub=user))
+        token_file = self.folder / f"{user}.jwt"
+        token_file.write_text(token)
+        return replace(made, token=token, token_file=token_file)
+
+    def expired_sessions(self) -> int:
+        _, metrics = self.daemon.get("/metrics")
+        found = re.search(r'^rollcall_\S+{cause="session expired"} (\d+)', metrics, re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    def lines_of(self, group: str) -> list[str]:
+        """Of the log."""
+        return [line for line in self.daemon.log().splitlines() if f"group_id={group} " in line]
+
+
+def as_pkcs8(store: Path) -> None:
+    """The only form of a key that Java reads."""
+    content = store.read_bytes()
+    key, end, chain = content.partition(b"-----END EC PRIVATE KEY-----\n")
+    key = load_pem_private_key(key + end, None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    store.write_bytes(key + chain)
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +164,27 @@ def test_a_group(secured: Secured, library: str, mechanism: str, protocol: str) 
     if protocol == "SSL":
         access = replace(access, certificate=secured.folder / "client.pem")
     group = f"{library}-{mechanism}-{protocol}"
-    assert LIBRARIES[library](access, group) == group
-    joined = [line for line in secured.daemon.log().splitlines() if f"group_id={group} " in line]
-    assert any("User:alice" in line for line in joined), joined
+    assert LIBRARIES[library](access, group, 0) == 1
+    assert any("User:alice" in line for line in secured.lines_of(group))
+
+
+@LONG
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
+def test_sessions_that_end_under_a_member(secured: Secured, library: str, mechanism: str) -> None:
+    group = f"sessions-{library}-{mechanism}"
+    before = secured.expired_sessions()
+    read = LIBRARIES[library](secured.access(SHORT, mechanism), group, MEMBER_S)
+    assert read > MEMBER_S
+    expired = secured.expired_sessions() - before
+    assert (expired == 0) == (library in AUTHENTICATES_AGAIN), expired
+    # At its start kafka-python joins twice, the first time without the partitions of the topic.
+    stable = [
+        datetime.fromisoformat(line.partition(" ")[0])
+        for line in secured.lines_of(group)
+        if "Stabilized group" in line
+    ]
+    assert stable[-1] - stable[0] < timedelta(seconds=SESSION_S), "the group has rebalanced"
 
 
 @LONG
@@ -125,7 +193,7 @@ def test_a_group(secured: Secured, library: str, mechanism: str, protocol: str) 
 def test_a_wrong_password(secured: Secured, library: str, mechanism: str) -> None:
     access = replace(secured.access("SASL_SSL", mechanism), password="wrong")
     with pytest.raises(Refused):
-        LIBRARIES[library](access, f"wrong-{library}-{mechanism}")
+        LIBRARIES[library](access, f"wrong-{library}-{mechanism}", 0)
     assert "authentication failed" in secured.daemon.log()
 
 
@@ -137,32 +205,6 @@ def test_a_user_without_rights_on_the_group(secured: Secured, library: str) -> N
     allow = ("--add", "--allow-principal", "User:eve", "--operation", "All", "--topic", "*")
     done = tools.run("org.apache.kafka.tools.AclCommand", *server, *allow)
     assert done.exit_code == 0, done.err
+    access = secured.access("SASL_PLAINTEXT", "PLAIN", "eve")
     with pytest.raises(Refused):
-        LIBRARIES[library](secured.access("SASL_PLAINTEXT", "PLAIN", "eve"), f"eve-{library}")
-
-
-@LONG
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_the_java_client(secured: Secured, mechanism: str, tmp_path: Path) -> None:
-    tools = require_kafka_tools()
-    kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
-    login = f"org.apache.kafka.common.security.{kind}LoginModule"
-    config = tmp_path / "client.properties"
-    config.write_text(
-        f"security.protocol=SASL_SSL\nsasl.mechanism={mechanism}\n"
-        f'sasl.jaas.config={login} required username="alice" password="{PASSWORD}";\n'
-        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.folder / 'ca.pem'}\n"
-    )
-    server = ("--bootstrap-server", f"localhost:{secured.ports['SASL_SSL']}")
-    topic = ("--topic", f"java-{mechanism.lower()}")
-    written = tools.run(
-        "org.apache.kafka.tools.ConsoleProducer",
-        *server, *topic, "--command-config", config, stdin="hello\n",
-    )  # fmt: skip
-    assert written.exit_code == 0, written.err
-    read = tools.run(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *server, *topic, "--command-config", config, "--from-beginning",
-        "--group", f"java-{mechanism}", "--max-messages", "1", "--timeout-ms", "30000",
-    )  # fmt: skip
-    assert read.out.strip() == "hello", read.err
+        LIBRARIES[library](access, f"eve-{library}", 0)

@@ -1,0 +1,1 @@
+"""Secured programs: clients of secured_clients.py that are not Python libraries."""
