@@ -1,4 +1,4 @@
-"""Slow and large requests at the admin port: each connection has its time, and a head its size."""
+"""Slow and large requests: at the admin port each connection has its time, and a head its size."""
 
 import asyncio
 import ssl
