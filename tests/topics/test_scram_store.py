@@ -1,6 +1,5 @@
-"""SCRAM store: a change that a crash cuts short is made or not made, and the file is private."""
+"""SCRAM store: the file is private, and a mechanism of a user is changed by itself."""
 
-import random
 import stat
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from security.sasl.scram_credential import SCRAM_SHA_256, SCRAM_SHA_512, scram_credential
 from storage.disk import RealDisk
 from storage.open import scram_file
-from tests.simulator.disk import PowerCut, SimulatedDisk
+from tests.simulator.disk import SimulatedDisk
 from topics.admin_queue import run_now
 from topics.scram_store import ScramCredentialsDamaged, ScramStore
 
@@ -20,30 +19,6 @@ AFTER = {("amy", SCRAM_SHA_256): CREDENTIALS[2], ("bob", SCRAM_SHA_256): None}
 
 def store_on(disk: SimulatedDisk | RealDisk, folder: str = "/data") -> ScramStore:
     return ScramStore(scram_file(disk, folder), lambda _: None, lambda: b"secret")
-
-
-@pytest.mark.parametrize("loses_power", [False, True], ids=["kill", "power"])
-def test_a_change_is_made_or_not_made(*, loses_power: bool) -> None:
-    steps, is_answered = 0, False
-    while not is_answered:
-        disk = SimulatedDisk()
-        disk.make_dir("/data")
-        disk.sync_dir("/")
-        store = store_on(disk)
-        run_now(store.change(BEFORE))
-        before = dict(store.users)
-        disk.cut_power_at = disk.operations + steps
-        try:
-            run_now(store.change(AFTER))
-            is_answered = True
-        except PowerCut:
-            pass
-        left = disk.after_crash(random.Random(steps)) if loses_power else disk.after_kill()
-        found = store_on(left).users
-        after = {"amy": {SCRAM_SHA_256: CREDENTIALS[2]}}
-        assert found == after if is_answered else found in (before, after)
-        steps += 1
-    assert steps > 3
 
 
 def test_only_the_owner_may_read_the_file_and_its_copy(tmp_path: Path) -> None:
