@@ -45,7 +45,7 @@ LISTENERS = {
 SESSION_S = 3
 MEMBER_S = 10  # at least three sessions
 AUTHENTICATES_AGAIN = {"librdkafka", "kafka-python", "java", "franz-go"}
-"""The others lose their connection when the session ends, and connect anew."""
+"""The others lose their connection when the session ends, and connect again."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORD = "hunter2"
