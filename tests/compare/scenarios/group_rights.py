@@ -63,7 +63,7 @@ def _right(named: Named) -> Right:
     return Right(AclOperation[operation], _KINDS[kind], name)
 
 
-def _cases() -> Iterator[Case]:
+def all_cases() -> Iterator[Case]:
     for name, row in GROUP_ROWS.items():
         needs = tuple(_right(need.right) for need in row.needs)
         for version in row.versions:
@@ -86,9 +86,9 @@ def _gives(right: Right, wanted: Right) -> bool:
 @scenario(PROFILE)
 def requests_without_the_rights_on_groups_and_transactions(script: Script) -> None:
     protect(script)
-    _prepare(script)
+    prepare(script)
     client = script.client("a", host=CLIENT)
-    cases = list(_cases())
+    cases = list(all_cases())
     everything = list(dict.fromkeys(right for case in cases for right in case.needs))
     for missing in everything:
         grant(
@@ -154,7 +154,7 @@ def _hidden(script: Script, client: Client) -> None:
         client.ask(ConsumerGroupDescribeRequest([consumers], include_authorized_operations=True), 1)
 
 
-def _prepare(script: Script) -> None:
+def prepare(script: Script) -> None:
     """Topics, a group with offsets, and two transactional ids."""
     request = CreateTopicsRequest([CreatableTopic(TopicName(name), 1, 1) for name in TOPICS])
     created = script.ask_aside(request, 7, CreateTopicsResponse)

@@ -46,7 +46,7 @@ class Subject(Plane):
 @scenario(PROFILE)
 def requests_without_the_rights_that_they_need(script: Script) -> None:
     protect(script)
-    subject = Subject(_created(script))
+    subject = Subject(created(script))
     client = script.client("a", host=CLIENT)
     granted: list[Right] = []
     for case in CASES:
@@ -87,7 +87,7 @@ def _operations(script: Script, client: Client) -> None:
     client.ask(CreateTopicsRequest((CreatableTopic(FRESH, 1, 1),)), 7)
 
 
-def _created(script: Script) -> dict[str, TopicId]:
+def created(script: Script) -> dict[str, TopicId]:
     request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in (TOPIC, MADE)])
     answer = script.ask_aside(request, 7, CreateTopicsResponse)
     topic_ids: dict[str, TopicId] = {topic.name: topic.topic_id for topic in answer.topics}
