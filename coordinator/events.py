@@ -46,7 +46,7 @@ class GroupDeleted(Struct, frozen=True):
 class GroupConverted(Struct, frozen=True):
     """A group without members of the new type takes its place, and its offsets.
 
-    The events that bring its members follow in the same turn.
+    The events that bring its members follow in the same turn. `had_members`: the old one.
     """
 
     group_id: GroupId
@@ -54,6 +54,7 @@ class GroupConverted(Struct, frozen=True):
     from_type: GroupType
     to_type: GroupType
     reason: str
+    had_members: bool = True
 
 
 class ConversionRefused(Struct, frozen=True):

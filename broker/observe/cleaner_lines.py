@@ -4,7 +4,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker.observe import cleaner_events as cleaner
-from broker.observe.log_lines import LineTable, LogFields, LogLine, log_lines_for
+from broker.observe.log_lines import (
+    LineTable,
+    LogFields,
+    LogLine,
+    log_lines_for,
+    log_sentence,
+)
 
 CLEANER_LINES: Final[LineTable] = {}
 
@@ -20,7 +26,8 @@ def _(event: cleaner.CleaningBegun) -> Iterable[LogLine]:
     }
     if event.is_overdue:
         fields["because"] = "max.compaction.lag.ms"
-    yield LogLine("info", "Beginning cleaning of log", fields)
+    message = log_sentence("Beginning cleaning of log {}", _name(event.log))
+    yield LogLine("info", message, fields)
 
 
 @log_lines_for(CLEANER_LINES, cleaner.LogCleaned)

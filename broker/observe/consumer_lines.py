@@ -8,27 +8,29 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker.observe.log_lines import (
+    NO_CLIENT_REASON,
     LineTable,
     LogFields,
     LogLine,
+    Sentence,
     first_names,
     log_lines_for,
+    log_sentence,
     principal_field,
+    shorten,
 )
 from coordinator.consumer import events
 from coordinator.consumer.events import ConsumerRemovalCause
 from coordinator.member_identity import MemberIdentity
+from protocol.names import ErrorCode
 
 CONSUMER_LINES: Final[LineTable] = {}
 
 _FENCED: Final[Mapping[ConsumerRemovalCause, str]] = {
     ConsumerRemovalCause.SESSION_EXPIRED: "the member session expired",
-    ConsumerRemovalCause.REBALANCE_TIMED_OUT: "it failed to transition from its epoch within its "
+    ConsumerRemovalCause.CLASSIC_REJOIN_TIMED_OUT: "the classic member failed to join within the "
     "rebalance timeout",
-    ConsumerRemovalCause.CLASSIC_REJOIN_TIMED_OUT: "the classic member failed to join within its "
-    "rebalance timeout",
-    ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT: "the classic member failed to sync within its "
-    "rebalance timeout",
+    ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT: "the member failed to sync within timeout",
 }
 
 
@@ -36,14 +38,17 @@ _FENCED: Final[Mapping[ConsumerRemovalCause, str]] = {
 def _(event: events.ConsumerMemberUpdated) -> Iterable[LogLine]:
     member = event.member
     fields = _member(event.group_id, member.identity)
-    if event.is_new:
-        protocol = "consumer" if member.classic is None else "classic"
-        message = f"Member joins the consumer group using the {protocol} protocol"
-    else:
-        message = "Member updated its subscribed topics or other metadata"
     fields["topics"] = first_names(member.subscribed_topic_names)
     if member.subscribed_topic_regex:
         fields["regex"] = member.subscribed_topic_regex
+    message: str = "Member updated its subscribed topics or other metadata"
+    if event.is_new:
+        message = log_sentence(
+            "[GroupId {}] {} joins the consumer group using the {} protocol.",
+            event.group_id,
+            _kafkas_name(member.identity),
+            _protocol(is_classic=member.classic is not None),
+        )
     yield LogLine("info", message, fields)
 
 
@@ -51,19 +56,59 @@ def _(event: events.ConsumerMemberUpdated) -> Iterable[LogLine]:
 def _(event: events.ConsumerMemberRemoved) -> Iterable[LogLine]:
     fields = _member(event.group_id, event.member)
     fields["member_epoch"] = event.member_epoch
-    reason = _FENCED.get(event.cause)
-    message = "Member left the consumer group"
-    if reason is not None:
-        message = f"Member fenced from the group because {reason}"
-    yield LogLine("info", message, fields)
+    yield LogLine("info", _removed(event), fields)
+
+
+def _removed(event: events.ConsumerMemberRemoved) -> Sentence:
+    group_id, member = event.group_id, event.member
+    if event.leave_reason is not None:
+        template = (
+            "[GroupId {}] {} has left group through explicit `LeaveGroup` request; "
+            "client reason: {}"
+        )
+        name = _kafkas_name(member)
+        if member.group_instance_id is None:
+            name = f"Dynamic member {shorten(member.member_id)}"
+        return log_sentence(template, group_id, name, event.leave_reason or NO_CLIENT_REASON)
+    if event.cause is ConsumerRemovalCause.LEFT:
+        return log_sentence(
+            "[GroupId {}] {} left the consumer group.", group_id, _kafkas_name(member)
+        )
+    if event.cause is ConsumerRemovalCause.REBALANCE_TIMED_OUT:
+        return log_sentence(
+            "[GroupId {}] Member {} fenced from the group because it failed to transition from "
+            "epoch {} within {}ms.",
+            group_id,
+            member.member_id,
+            event.member_epoch,
+            event.rebalance_timeout_ms,
+        )
+    template = "[GroupId {}] Member {} fenced from the group because {}."
+    return log_sentence(template, group_id, member.member_id, _FENCED[event.cause])
 
 
 @log_lines_for(CONSUMER_LINES, events.ConsumerStaticMemberReplaced)
 def _(event: events.ConsumerStaticMemberReplaced) -> Iterable[LogLine]:
     fields = _member(event.group_id, event.member.identity)
     fields["replaced_member_id"] = event.old_member_id
-    message = "Static member re-joins the consumer group, replacing previously mapped member"
+    message = log_sentence(
+        "[GroupId {}] Static member with instance id {} re-joins the consumer group using the {} "
+        "protocol. Created a new member {} to replace the existing member {}.",
+        event.group_id,
+        event.member.instance_id,
+        _protocol(is_classic=event.is_classic),
+        event.member.member_id,
+        event.old_member_id,
+    )
     yield LogLine("info", message, fields)
+
+
+_INSTANCE_TAKEN: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.FENCED_INSTANCE_ID: "[GroupId {}] Static member {} with instance id {} is fenced by "
+    "existing member {}.",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "[GroupId {}] Static member {} with instance id {} cannot "
+    "join the group because the instance id is owned by member {}.",
+}
 
 
 @log_lines_for(CONSUMER_LINES, events.ConsumerMemberFenced)
@@ -77,7 +122,13 @@ def _(event: events.ConsumerMemberFenced) -> Iterable[LogLine]:
     }
     if event.instance_id is not None:
         fields["group_instance_id"] = event.instance_id
-    yield LogLine("info", "Request of member is fenced by the consumer group", fields)
+    message: str = "Request of member is fenced by the consumer group"
+    template = _INSTANCE_TAKEN.get(event.error_code)
+    if template is not None:
+        message = log_sentence(
+            template, event.group_id, event.member_id, event.instance_id, event.holder_id
+        )
+    yield LogLine("info", message, fields)
 
 
 @log_lines_for(CONSUMER_LINES, events.GroupEpochBumped)
@@ -92,14 +143,23 @@ def _(event: events.GroupEpochBumped) -> Iterable[LogLine]:
         fields["members"] = first_names(event.trigger_ids)
     if event.changed_topics:
         fields["topics"] = first_names(event.changed_topics)
-    yield LogLine("info", "Bumped group epoch", fields)
+    template = "[GroupId {}] Bumped group epoch to {} with metadata hash {}."
+    message = log_sentence(template, event.group_id, event.epoch, event.metadata_hash)
+    yield LogLine("info", message, fields)
 
 
 @log_lines_for(CONSUMER_LINES, events.TargetAssignmentUpdated)
 def _(event: events.TargetAssignmentUpdated) -> Iterable[LogLine]:
     yield LogLine(
         "info",
-        "Computed a new target assignment",
+        log_sentence(
+            "[GroupId {}] Computed a new target assignment for epoch {} with '{}' assignor in "
+            "{}ms.",
+            event.group_id,
+            event.assignment_epoch,
+            event.assignor,
+            event.took_ms,
+        ),
         {
             "group_id": event.group_id,
             "assignment_epoch": event.assignment_epoch,
@@ -136,9 +196,15 @@ def _(event: events.CurrentAssignmentUpdated) -> Iterable[LogLine]:
         "assigned_partitions": sum(map(len, current.assigned.values())),
         "revoked_partitions": sum(map(len, current.pending_revocation.values())),
     }
-    message = "Member has a new assignment state"
+    message: str = "Member has a new assignment state"
     if current.has_left_for_a_while:
-        message = "Static member temporarily left the consumer group"
+        message = log_sentence(
+            "[GroupId {}] Static member {} with instance id {} temporarily left the consumer "
+            "group.",
+            event.group_id,
+            event.member_id,
+            event.instance_id,
+        )
     yield LogLine("info", message, fields)
 
 
@@ -153,6 +219,17 @@ def _(event: events.RegularExpressionResolved) -> Iterable[LogLine]:
             "topics": first_names(sorted(event.topics)),
         },
     )
+
+
+def _kafkas_name(member: MemberIdentity) -> str:
+    member_id = shorten(member.member_id)
+    if member.group_instance_id is None:
+        return f"Member {member_id}"
+    return f"Static member {member_id} with instance id {shorten(member.group_instance_id)}"
+
+
+def _protocol(*, is_classic: bool) -> str:
+    return "classic" if is_classic else "consumer"
 
 
 def _member(group_id: str, member: MemberIdentity) -> LogFields:

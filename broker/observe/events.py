@@ -150,6 +150,15 @@ class PartitionRead(Struct, frozen=True):
     topic: TopicName = OFFSETS_TOPIC
 
 
+class PartitionNotLoaded(Struct, frozen=True):
+    """The log of a partition could not be read: nobody serves it until it is loaded again."""
+
+    partition: int
+    epoch: int
+    reason: str
+    topic: TopicName = OFFSETS_TOPIC
+
+
 class LoadProgressed(Struct, frozen=True):
     """The progress of a long load."""
 
@@ -253,6 +262,7 @@ ShellEvent = (
     | PartitionsElected
     | PartitionsLoaded
     | PartitionRead
+    | PartitionNotLoaded
     | LoadProgressed
     | SnapshotIgnored
     | SnapshotTaken

@@ -4,17 +4,22 @@ Kafka's counterpart: the log calls of `GroupMetadataManager` and `OffsetMetadata
 `GroupCoordinator` up to 3.x.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from broker.observe.log_lines import (
+    NO_CLIENT_REASON,
     LineTable,
     LogFields,
     LogLine,
+    Sentence,
     first_names,
+    java_list,
     log_lines_for,
+    log_sentence,
     offsets_partition,
     principal_field,
+    shorten,
 )
 from coordinator.classic import events as groups
 from coordinator.classic.events import JoinKind, RemovalCause
@@ -25,8 +30,8 @@ from coordinator.events import (
     GroupDeleted,
     PartitionClosed,
     PartitionLoaded,
-    PartitionLoadFailed,
 )
+from coordinator.group import GroupType
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
 from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
@@ -42,19 +47,26 @@ GROUP_LINES: Final[LineTable] = {}
 @log_lines_for(GROUP_LINES, GroupCreated)
 def _(event: GroupCreated) -> Iterable[LogLine]:
     if event.simple:
-        message = "Creating a simple consumer group via manual offset commit"
+        template = "[GroupId {}] Creating a simple consumer group via manual offset commit."
+        message = log_sentence(template, event.group_id)
         yield LogLine("info", message, {"group_id": event.group_id})
 
 
 @log_lines_for(GROUP_LINES, GroupConverted)
 def _(event: GroupConverted) -> Iterable[LogLine]:
-    message = f"Converted the {event.from_type} group to a {event.to_type} group"
+    old, new = event.from_type, event.to_type
+    old_group = f"{old} group" if event.had_members else f"empty {old} group"
+    template = "[GroupId {}] Converted the {} to a {} group."
+    message = log_sentence(template, event.group_id, old_group, new)
     yield LogLine("info", message, {"group_id": event.group_id, "reason": event.reason})
 
 
 @log_lines_for(GROUP_LINES, ConversionRefused)
 def _(event: ConversionRefused) -> Iterable[LogLine]:
-    message = f"Cannot convert the {event.from_type} group to a {event.to_type} group"
+    template = "Cannot upgrade classic group {} to consumer group because {}."
+    if event.to_type is GroupType.CLASSIC:
+        template = "Cannot downgrade consumer group {} to classic group because {}."
+    message = log_sentence(template, event.group_id, event.reason)
     yield LogLine("info", message, {"group_id": event.group_id, "reason": event.reason})
 
 
@@ -62,8 +74,13 @@ def _(event: ConversionRefused) -> Iterable[LogLine]:
 def _(event: groups.MemberIdAssigned) -> Iterable[LogLine]:
     yield LogLine(
         "info",
-        "Dynamic member with unknown member id joins group; "
-        "created a new member id and requesting rejoin",
+        log_sentence(
+            "Dynamic member with unknown member id joins group {} in {} state. Created a new "
+            "member id {} and requesting the member to rejoin with this id.",
+            event.group_id,
+            event.state,
+            event.member_id,
+        ),
         {
             "group_id": event.group_id,
             "state": event.state,
@@ -75,17 +92,40 @@ def _(event: groups.MemberIdAssigned) -> Iterable[LogLine]:
     )
 
 
-_JOIN_MESSAGES: Final[Mapping[JoinKind, str]] = {
-    JoinKind.DYNAMIC: "Dynamic member with unknown member id joins group; created a new member id",
-    JoinKind.PENDING: "Pending dynamic member joins group; adding to the group now",
-    JoinKind.STATIC: "Static member with unknown member id joins group; created a new member id",
-}
+def _joined(event: groups.MemberAdded) -> Sentence:
+    member, state = event.member, event.state
+    match event.join_kind:
+        case JoinKind.DYNAMIC:
+            return log_sentence(
+                "Dynamic member with unknown member id joins group {} in state {}. Created a new "
+                "member id {} and added the member to the group.",
+                event.group_id,
+                state,
+                member.member_id,
+            )
+        case JoinKind.PENDING:
+            return log_sentence(
+                "Pending dynamic member with id {} joins group {} in {} state. Adding to the "
+                "group now.",
+                member.member_id,
+                event.group_id,
+                state,
+            )
+        case JoinKind.STATIC:
+            return log_sentence(
+                "Static member with groupInstanceId={} and unknown member id joins group {} in {} "
+                "state. Created a new member id {} for this member and added to the group.",
+                member.group_instance_id,
+                event.group_id,
+                state,
+                member.member_id,
+            )
 
 
 @log_lines_for(GROUP_LINES, groups.MemberAdded)
 def _(event: groups.MemberAdded) -> Iterable[LogLine]:
     fields: LogFields = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
-    yield LogLine("info", _JOIN_MESSAGES[event.join_kind], fields)
+    yield LogLine("info", _joined(event), fields)
 
 
 @log_lines_for(GROUP_LINES, groups.StaticMemberReplaced)
@@ -98,14 +138,23 @@ def _(event: groups.StaticMemberReplaced) -> Iterable[LogLine]:
     }
     yield LogLine(
         "info",
-        "Static member with unknown member id joins group, replacing previously mapped member",
+        log_sentence(
+            "Static member with groupInstanceId={} and unknown member id joins group {} in {} "
+            "state. Replacing previously mapped member {} with this groupInstanceId.",
+            event.member.group_instance_id,
+            event.group_id,
+            event.state,
+            event.old_member_id,
+        ),
         fields,
     )
     if event.without_rebalance:
         yield LogLine(
             "info",
-            "Static member which joins during Stable stage and doesn't affect the selected "
-            "protocol will not trigger a rebalance",
+            log_sentence(
+                "Static member which joins during Stable stage and doesn't affect the selected "
+                "protocol will not trigger a rebalance."
+            ),
             {"group_id": event.group_id, "member_id": event.member.member_id},
         )
 
@@ -114,7 +163,14 @@ def _(event: groups.StaticMemberReplaced) -> Iterable[LogLine]:
 def _(event: groups.MemberFenced) -> Iterable[LogLine]:
     yield LogLine(
         "info",
-        "Request for static member is fenced by existing member",
+        log_sentence(
+            "Request memberId={} for static member with groupInstanceId={} is fenced by existing "
+            "memberId={} during operation {}",
+            event.member_id,
+            event.group_instance_id,
+            event.current_member_id,
+            event.api_key.name.lower().replace("_", "-"),
+        ),
         {
             "group_id": event.group_id,
             "group_instance_id": event.group_instance_id,
@@ -143,42 +199,74 @@ def _(event: groups.JoinRefused) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, groups.MembersRemoved)
 def _(event: groups.MembersRemoved) -> Iterable[LogLine]:
+    group_id = event.group_id
     match event.cause:
         case RemovalCause.SESSION_EXPIRED | RemovalCause.NEW_MEMBER_TIMED_OUT:
+            template = "Member {} in group {} has failed, removing it from the group."
             for gone in event.removed:
-                fields: LogFields = {"group_id": event.group_id, **_member(gone.member)}
-                yield LogLine("info", "Member has failed, removing it from the group", fields)
+                message = log_sentence(template, gone.member.member_id, group_id)
+                yield LogLine("info", message, {"group_id": group_id, **_member(gone.member)})
         case RemovalCause.LEFT:
             for gone in event.removed:
-                fields = {"group_id": event.group_id, **_member(gone.member)}
-                fields["client_reason"] = gone.reason or "not provided"
-                message = "Member has left group through explicit `LeaveGroup` request"
-                yield LogLine("info", message, fields)
+                fields: LogFields = {"group_id": group_id, **_member(gone.member)}
+                fields["client_reason"] = gone.reason or NO_CLIENT_REASON
+                yield LogLine("info", _left(group_id, gone), fields)
         case RemovalCause.DID_NOT_REJOIN:
-            yield _removed(event, "Group removed dynamic members who haven't joined")
+            template = "Group {} removed dynamic members who haven't joined: {}"
+            yield _removed("info", event, template)
         case RemovalCause.DID_NOT_SYNC:
-            yield _removed(event, "Group removed members who haven't sent their sync requests")
+            template = "Group {} removed members who haven't sent their sync requests: {}"
+            yield _removed("debug", event, template)
         case _:
-            yield _removed(event, "Group removed members because it is full")
+            yield LogLine(
+                "info",
+                "Group removed members because it is full",
+                {
+                    "group_id": group_id,
+                    "generation_id": event.generation_id,
+                    "members": _names(gone.member for gone in event.removed),
+                },
+            )
 
 
-def _removed(event: groups.MembersRemoved, message: str) -> LogLine:
+def _left(group_id: str, gone: groups.RemovedMember) -> Sentence:
+    return log_sentence(
+        "[Group {}] Member {} has left group through explicit `LeaveGroup` request; "
+        "client reason: {}",
+        group_id,
+        gone.member.member_id,
+        gone.reason or NO_CLIENT_REASON,
+    )
+
+
+def _removed(level: str, event: groups.MembersRemoved, template: str) -> LogLine:
+    members = [gone.member.member_id for gone in event.removed]
     fields: LogFields = {
         "group_id": event.group_id,
         "generation_id": event.generation_id,
-        "members": _names(gone.member for gone in event.removed),
+        "members": first_names(members),
     }
-    return LogLine("info", message, fields)
+    return LogLine(level, log_sentence(template, event.group_id, java_list(members)), fields)
 
 
 @log_lines_for(GROUP_LINES, groups.PendingMemberRemoved)
 def _(event: groups.PendingMemberRemoved) -> Iterable[LogLine]:
     fields: LogFields = {"group_id": event.group_id, "member_id": event.member_id}
     if event.cause is RemovalCause.LEFT:
-        message = "Pending member has left group through explicit `LeaveGroup` request"
-        fields["client_reason"] = event.reason or "not provided"
+        fields["client_reason"] = event.reason or NO_CLIENT_REASON
+        message = log_sentence(
+            "[Group {}] Pending member {} has left group through explicit `LeaveGroup` request; "
+            "client reason: {}",
+            event.group_id,
+            event.member_id,
+            event.reason or NO_CLIENT_REASON,
+        )
     else:
-        message = "Pending member has been removed after session timeout expiration"
+        message = log_sentence(
+            "Pending member {} in group {} has been removed after session timeout expiration.",
+            event.member_id,
+            event.group_id,
+        )
     yield LogLine("info", message, fields)
 
 
@@ -224,7 +312,14 @@ def _(event: groups.RebalanceBegun) -> Iterable[LogLine]:
     }
     if event.waiting_for:
         fields["waiting_for"] = _names(event.waiting_for)
-    yield LogLine("info", "Preparing to rebalance group", fields)
+    message = log_sentence(
+        "Preparing to rebalance group {} in state {} with old generation {} (reason: {}).",
+        event.group_id,
+        GroupState.PREPARING_REBALANCE,
+        event.old_generation_id,
+        event.reason,
+    )
+    yield LogLine("info", message, fields)
 
 
 @log_lines_for(GROUP_LINES, groups.InitialDelayExtended)
@@ -244,7 +339,9 @@ def _(event: groups.InitialDelayExtended) -> Iterable[LogLine]:
 def _(event: groups.NoMemberRejoined) -> Iterable[LogLine]:
     yield LogLine(
         "error",
-        "Group could not complete rebalance because no members rejoined",
+        log_sentence(
+            "Group {} could not complete rebalance because no members rejoined.", event.group_id
+        ),
         {"group_id": event.group_id, "waiting_for": _names(event.waiting_for)},
     )
 
@@ -253,8 +350,13 @@ def _(event: groups.NoMemberRejoined) -> Iterable[LogLine]:
 def _(event: groups.LeaderChanged) -> Iterable[LogLine]:
     yield LogLine(
         "info",
-        "Group leader failed to join before the rebalance timeout; "
-        "another member was elected as the new leader",
+        log_sentence(
+            "Group leader [memberId: {}, groupInstanceId: {}] failed to join before the "
+            "rebalance timeout. Member {} was elected as the new leader.",
+            event.old_leader.member_id,
+            event.old_leader.group_instance_id,
+            _kafkas_member(event),
+        ),
         {
             "group_id": event.group_id,
             "old_leader_id": event.old_leader.member_id,
@@ -266,13 +368,15 @@ def _(event: groups.LeaderChanged) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, groups.GenerationBegun)
 def _(event: groups.GenerationBegun) -> Iterable[LogLine]:
+    members = len(event.joins) + len(event.absent)
+    template = "Stabilized group {} generation {} with {} members."
     yield LogLine(
         "info",
-        "Stabilized group",
+        log_sentence(template, event.group_id, event.generation_id, members),
         {
             "group_id": event.group_id,
             "generation_id": event.generation_id,
-            "members": len(event.joins) + len(event.absent),
+            "members": members,
             "protocol_name": event.protocol_name,
             "leader_id": event.leader_id,
         },
@@ -282,7 +386,8 @@ def _(event: groups.GenerationBegun) -> Iterable[LogLine]:
 @log_lines_for(GROUP_LINES, groups.GroupEmptied)
 def _(event: groups.GroupEmptied) -> Iterable[LogLine]:
     fields: LogFields = {"group_id": event.group_id, "generation_id": event.generation_id}
-    yield LogLine("info", "Group is now empty", fields)
+    template = "Group {} with generation {} is now empty."
+    yield LogLine("info", log_sentence(template, event.group_id, event.generation_id), fields)
 
 
 @log_lines_for(GROUP_LINES, groups.AssignmentReceived)
@@ -294,9 +399,23 @@ def _(event: groups.AssignmentReceived) -> Iterable[LogLine]:
         "members": event.member_count,
         "static_members": event.static_member_count,
     }
-    yield LogLine("info", "Assignment received from leader", fields)
+    message = log_sentence(
+        "Assignment received from leader {} for group {} for generation {}. The group has {} "
+        "members, {} of which are static.",
+        event.leader_id,
+        event.group_id,
+        event.generation_id,
+        event.member_count,
+        event.static_member_count,
+    )
+    yield LogLine("info", message, fields)
     if event.without_assignment:
-        message = "Setting empty assignments for members"
+        message = log_sentence(
+            "Setting empty assignments for members {} of {} for generation {}.",
+            f"{{{', '.join(map(shorten, first_names(event.without_assignment)))}}}",
+            event.group_id,
+            event.generation_id,
+        )
         yield LogLine(
             "warning", message, {**group, "members": first_names(event.without_assignment)}
         )
@@ -348,7 +467,12 @@ def _(event: PartitionLoaded) -> Iterable[LogLine]:
     for skipped in event.skipped[:SKIPPED_NAMED_MAX]:
         yield LogLine(
             "warning",
-            "Unknown record type while loading. Ignoring it",
+            log_sentence(
+                "Unknown record type {} while loading offsets and group metadata from {}. "
+                "Ignoring it. It could be a left over from an aborted upgrade.",
+                skipped.record_type,
+                partition,
+            ),
             {
                 "partition": partition,
                 "offset": skipped.offset,
@@ -357,16 +481,10 @@ def _(event: PartitionLoaded) -> Iterable[LogLine]:
         )
 
 
-@log_lines_for(GROUP_LINES, PartitionLoadFailed)
-def _(event: PartitionLoadFailed) -> Iterable[LogLine]:
-    fields: LogFields = {"partition": offsets_partition(event.partition), "reason": event.reason}
-    yield LogLine("error", "Failed to load metadata", fields)
-
-
 @log_lines_for(GROUP_LINES, PartitionClosed)
 def _(event: PartitionClosed) -> Iterable[LogLine]:
     fields: LogFields = {"partition": offsets_partition(event.partition), "groups": event.groups}
-    yield LogLine("info" if event.groups else "debug", "Finished unloading metadata", fields)
+    yield LogLine("info" if event.groups else "debug", "Unloaded groups", fields)
 
 
 # Offsets.
@@ -385,13 +503,18 @@ def _(event: offsets.OffsetsDeleted) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, GroupDeleted)
 def _(event: GroupDeleted) -> Iterable[LogLine]:
+    offsets = _count(event.offsets)
     fields: LogFields = {
         "group_id": event.group_id,
         "cause": event.cause,
-        "offsets": _count(event.offsets),
+        "offsets": offsets,
         **principal_field(event.principal),
     }
-    yield LogLine("info", "The following groups were deleted", fields)
+    message: str = "Removed a group without members and offsets"
+    if event.cause is DeletionCause.REQUESTED:
+        template = "The following groups were deleted: {}. A total of {} offsets were removed."
+        message = log_sentence(template, event.group_id, offsets)
+    yield LogLine("info", message, fields)
 
 
 def _member(member: MemberIdentity) -> LogFields:
@@ -400,6 +523,19 @@ def _member(member: MemberIdentity) -> LogFields:
     if member.group_instance_id is not None:
         fields["group_instance_id"] = member.group_instance_id
     return fields
+
+
+def _kafkas_member(event: groups.LeaderChanged) -> str:
+    """Kafka logs its object."""
+    leader, protocols = event.new_leader, java_list(event.protocol_names)
+    return (
+        f"ClassicGroupMember(memberId='{leader.member_id}', "
+        f"groupInstanceId='{leader.group_instance_id or 'null'}', "
+        f"clientId='{shorten(leader.client_id)}', clientHost='{leader.client_host}', "
+        f"rebalanceTimeoutMs={event.rebalance_timeout_ms}, "
+        f"sessionTimeoutMs={event.session_timeout_ms}, "
+        f"protocolType='{shorten(event.protocol_type)}', supportedProtocols={protocols})"
+    )
 
 
 def _names(members: Iterable[MemberIdentity]) -> list[str]:

@@ -2,8 +2,9 @@
 
 `group_lines.py`, `consumer_lines.py`, `node_lines.py`, `cleaner_lines.py` and `storage_lines.py`
 enter a function for each type of event that is logged; a type in none of the tables is silent, and
-tests/broker/observe/test_observer.py names those. A message has the words that Kafka's operators
-grep for; the values stand beside it as fields.
+tests/broker/observe/test_observer.py names those. Where Kafka logs the same, the message is
+Kafka's whole sentence with its values in it (`log_sentence`): alerts and parsers for Kafka's log
+match it (ADR 0051). Other messages have their values beside them, as fields.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +16,45 @@ E = TypeVar("E")
 LogFields = dict[str, object]
 
 
+class Sentence(str):
+    """A message with all its values in it. In the log for people it has no fields behind it."""
+
+    __slots__ = ()
+
+
 class LogLine(NamedTuple):
     level: str
     message: str
     fields: LogFields
+
+
+VALUE_CHARS_MAX: Final = 500
+"""Of one value in a line: twice the longest topic name, and more than any id that people choose."""
+
+
+NO_CLIENT_REASON: Final = "not provided"
+"""What Kafka writes for a client that gives none."""
+
+
+def log_sentence(template: str, *values: object) -> Sentence:
+    """A template as Kafka writes it, with its values as Java shows them; each is shortened."""
+    return Sentence(template.format(*(shorten(_as_java(value)) for value in values)))
+
+
+def shorten(text: str) -> str:
+    """A client may choose an id of 32 kB, and have it in many lines."""
+    if len(text) <= VALUE_CHARS_MAX:
+        return text
+    return f"{text[:VALUE_CHARS_MAX]}… ({len(text)} characters)"
+
+
+def java_list(names: Iterable[str]) -> str:
+    """As a Java collection shows them, the first ones."""
+    return f"[{', '.join(map(shorten, first_names(names)))}]"
+
+
+def _as_java(value: object) -> str:
+    return "null" if value is None else str(value)
 
 
 LineTable = dict[type, Callable[[object], Iterable[LogLine]]]

@@ -14,6 +14,7 @@ from broker.observe.log_lines import (
     coordinator_of,
     first_names,
     log_lines_for,
+    log_sentence,
     offsets_partition,
     principal_field,
 )
@@ -327,21 +328,32 @@ def _(event: shell.GroupSkipped) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.PartitionElected)
 def _(event: shell.PartitionElected) -> Iterable[LogLine]:
     fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
-    yield LogLine("debug", f"Elected as the {coordinator_of(event.topic)} for partition", fields)
+    template = "Scheduling loading of metadata from {}-{} with epoch {}"
+    message = log_sentence(template, event.topic, event.partition, event.epoch)
+    yield LogLine("debug", message, fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsElected)
 def _(event: shell.PartitionsElected) -> Iterable[LogLine]:
-    epochs = {event.epoch_min, event.epoch_max}
-    fields: LogFields = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
-    yield LogLine("info", f"Elected as the {coordinator_of(event.topic)} for partitions", fields)
+    epochs = "-".join(map(str, sorted({event.epoch_min, event.epoch_max})))
+    fields: LogFields = {"count": event.partitions, "epoch": epochs}
+    message = log_sentence(
+        "Elected as the {} for {} partitions in epoch {}",
+        coordinator_of(event.topic),
+        event.partitions,
+        epochs,
+    )
+    yield LogLine("info", message, fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsLoaded)
 def _(event: shell.PartitionsLoaded) -> Iterable[LogLine]:
+    template = "Finished loading of metadata from {} in {}ms: {} partitions, {} failed, {} records"
     yield LogLine(
         "info",
-        f"Finished loading of metadata from {event.topic}",
+        log_sentence(
+            template, event.topic, event.load_ms, event.partitions, event.failed, event.records
+        ),
         {
             "partitions": event.partitions,
             "failed": event.failed,
@@ -353,11 +365,21 @@ def _(event: shell.PartitionsLoaded) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.PartitionRead)
 def _(event: shell.PartitionRead) -> Iterable[LogLine]:
+    partition = f"{event.topic}-{event.partition}"
     yield LogLine(
         "info" if event.records else "debug",
-        "Finished loading of metadata",
+        log_sentence(
+            "Finished loading of metadata from {} with epoch {} in {}ms where {}ms was spent in "
+            "the scheduler. Loaded {} records which total to {} bytes.",
+            partition,
+            event.epoch,
+            event.load_ms + event.queued_ms,
+            event.queued_ms,
+            event.records,
+            event.size_bytes,
+        ),
         {
-            "partition": f"{event.topic}-{event.partition}",
+            "partition": partition,
             "epoch": event.epoch,
             "load_ms": event.load_ms,
             "queued_ms": event.queued_ms,
@@ -365,6 +387,15 @@ def _(event: shell.PartitionRead) -> Iterable[LogLine]:
             "bytes": event.size_bytes,
         },
     )
+
+
+@log_lines_for(NODE_LINES, shell.PartitionNotLoaded)
+def _(event: shell.PartitionNotLoaded) -> Iterable[LogLine]:
+    partition = f"{event.topic}-{event.partition}"
+    fields: LogFields = {"partition": partition, "epoch": event.epoch, "reason": event.reason}
+    template = "Failed to load metadata from {} with epoch {} due to {}."
+    message = log_sentence(template, partition, event.epoch, event.reason)
+    yield LogLine("error", message, fields)
 
 
 @log_lines_for(NODE_LINES, shell.LoadProgressed)
@@ -419,12 +450,15 @@ def _(event: shell.SnapshotFailed) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.PartitionResigned)
 def _(event: shell.PartitionResigned) -> Iterable[LogLine]:
     fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
-    yield LogLine("debug", f"Resigned as the {coordinator_of(event.topic)} for partition", fields)
+    template = "Finished unloading metadata for {}-{} with epoch {}."
+    message = log_sentence(template, event.topic, event.partition, event.epoch)
+    yield LogLine("debug", message, fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsResigned)
 def _(event: shell.PartitionsResigned) -> Iterable[LogLine]:
-    message = f"Resigned as the {coordinator_of(event.topic)} for partitions"
+    template = "Resigned as the {} for {} partitions"
+    message = log_sentence(template, coordinator_of(event.topic), event.partitions)
     yield LogLine("info", message, {"count": event.partitions})
 
 

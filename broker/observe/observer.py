@@ -18,7 +18,7 @@ from broker.observe.cleaner_lines import CLEANER_LINES
 from broker.observe.consumer_lines import CONSUMER_LINES
 from broker.observe.counters import Counters
 from broker.observe.group_lines import GROUP_LINES
-from broker.observe.log_lines import LineTable
+from broker.observe.log_lines import LineTable, Sentence, shorten
 from broker.observe.logger_levels import LogLevels
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
@@ -27,9 +27,6 @@ from coordinator.classic.events import NoMemberRejoined
 from coordinator.consumer.events import ConsumerMemberFenced, TargetAssignmentRefused
 from history.repeats import Repeats
 from protocol.printable import printable
-
-FIELD_CHARS_MAX: Final = 500
-"""Of one field in a line: twice the longest topic name, and more than any id that people choose."""
 
 LOGGERS: Final[Mapping[str, LineTable]] = {
     "rollcall.groups": GROUP_LINES,
@@ -103,20 +100,32 @@ class Observer:
 def _shorten(
     _log: object, _level: str, line: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """A client may choose an id of 32 kB, and have it in many lines."""
     for key, value in line.items():
-        line[key] = _short(value)
+        if not isinstance(value, Sentence):  # its values are shortened already
+            line[key] = _short(value)
     return line
 
 
 def _short(value: object) -> object:
     if isinstance(value, BaseException):
         value = str(value)
-    if isinstance(value, str) and len(value) > FIELD_CHARS_MAX:
-        return f"{value[:FIELD_CHARS_MAX]}… ({len(value)} characters)"
+    if isinstance(value, str):
+        return shorten(value)
     if isinstance(value, list | tuple):
         return [_short(item) for item in value]
     return value
+
+
+_OF_EVERY_LINE: Final = ("event", "level", "timestamp")
+
+
+def _drop_fields_of_sentences(
+    _log: object, _level: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """For people: Kafka's sentence says it all, and its parsers expect nothing behind it."""
+    if not isinstance(line["event"], Sentence):
+        return line
+    return {key: line[key] for key in _OF_EVERY_LINE}
 
 
 def _escape(
@@ -134,22 +143,22 @@ def _escape(
 def open_log(style: str, level: str, stream: TextIO) -> structlog.typing.FilteringBoundLogger:
     """The log of this process: `style` is human or json, `level` the least that is written."""
     render: structlog.typing.Processor
-    escaping: list[structlog.typing.Processor]
+    for_people: list[structlog.typing.Processor]
     if style == "json":
         render = structlog.processors.JSONRenderer(default=str)
-        escaping = []
+        for_people = []
     else:
         render = structlog.dev.ConsoleRenderer(
             colors=stream.isatty(), pad_event_to=0, sort_keys=False
         )
-        escaping = [_escape]
+        for_people = [_drop_fields_of_sentences, _escape]
     bound: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _shorten,
-            *escaping,
+            *for_people,
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

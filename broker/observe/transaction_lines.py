@@ -110,12 +110,6 @@ def _(event: transactions.TransactionsLoaded) -> Iterable[LogLine]:
     )
 
 
-@log_lines_for(TRANSACTION_LINES, transactions.TransactionsLoadFailed)
-def _(event: transactions.TransactionsLoadFailed) -> Iterable[LogLine]:
-    fields: LogFields = {"partition": _partition(event.partition), "reason": event.reason}
-    yield LogLine("error", "Failed to load transaction metadata", fields)
-
-
 @log_lines_for(TRANSACTION_LINES, transactions.TransactionsClosed)
 def _(event: transactions.TransactionsClosed) -> Iterable[LogLine]:
     fields: LogFields = {

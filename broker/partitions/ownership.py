@@ -22,6 +22,7 @@ from broker.observe.events import (
     LoadProgressed,
     PartFailed,
     PartitionElected,
+    PartitionNotLoaded,
     PartitionRead,
     PartitionResigned,
     PartitionsElected,
@@ -316,6 +317,8 @@ class Ownership:
         except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
             self._dequeue(partition)
             self.coordinator.fail_load(partition, _reason(error))
+            epoch = self._epochs[partition]
+            self._observe(PartitionNotLoaded(partition, epoch, _reason(error), self.topic))
             self._fail(partition, error)
             return 0
         if not self._dequeue(partition):

@@ -284,11 +284,17 @@ class NoMemberRejoined(Struct, frozen=True):
 
 
 class LeaderChanged(Struct, frozen=True):
+    """The timeouts and protocols are those of the new leader."""
+
     group_id: GroupId
     at_ms: int
     cause: LeaderCause
     old_leader: MemberIdentity
     new_leader: MemberIdentity
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocol_names: tuple[str, ...]
 
 
 class GenerationBegun(Struct, frozen=True):

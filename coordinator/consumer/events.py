@@ -55,7 +55,8 @@ class ConsumerMemberUpdated(Struct, frozen=True):
 class ConsumerMemberRemoved(Struct, frozen=True):
     """A member is gone with its target and its partitions. Tombstones of types 8, 7 and 5.
 
-    `silent_ms`: since its last heartbeat, if its session expired.
+    `silent_ms`: since its last heartbeat, if its session expired. `leave_reason`: the client's own,
+    of a LeaveGroup (the classic protocol); "" if it gave none. None if it left by its heartbeat.
     """
 
     group_id: GroupId
@@ -66,12 +67,15 @@ class ConsumerMemberRemoved(Struct, frozen=True):
     owned: Assignment  # what it owned, with what it was to give back
     silent_ms: int | None = None
     session_timeout_ms: int | None = None  # likewise
+    rebalance_timeout_ms: int | None = None
+    leave_reason: str | None = None
 
 
 class ConsumerStaticMemberReplaced(Struct, frozen=True):
     """A static member came back with another id, which takes over target and partitions.
 
     Tombstones of types 8, 7 and 5 of the old id; types 5, 7 and 8 (member epoch 0) of the new one.
+    `is_classic`: it came back with the classic protocol; `member` has what it said before.
     """
 
     group_id: GroupId
@@ -80,6 +84,7 @@ class ConsumerStaticMemberReplaced(Struct, frozen=True):
     member: ConsumerMemberMetadata
     target: Assignment
     current: CurrentAssignment
+    is_classic: bool = False
 
 
 class ConvertedMember(NamedTuple):
@@ -156,6 +161,7 @@ class CurrentAssignmentUpdated(Struct, frozen=True):
     member_id: MemberId
     current: CurrentAssignment
     rebalance_deadline_ms: int | None = None
+    instance_id: GroupInstanceId | None = None
 
 
 class RegularExpressionResolved(Struct, frozen=True):
@@ -237,6 +243,7 @@ class ConsumerMemberFenced(Struct, frozen=True):
     received_epoch: int
     member_epoch: int | None
     instance_id: GroupInstanceId | None = None
+    holder_id: MemberId | None = None  # the member that has the instance id
 
 
 ConsumerEvent = (

@@ -71,6 +71,7 @@ def instance_fenced(
         generation_id,
         holder.current.member_epoch,
         group_instance_id,
+        holder.member_id,
     )
 
 

@@ -112,7 +112,12 @@ def _join_empty_group(group: ConsumerGroupView, command: Join, now: Now) -> Outc
         reply = refuse_join(command.token, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         return Outcome(replies=(reply,))
     converted = GroupConverted(
-        group.group_id, now.wall_ms, GroupType.CONSUMER, GroupType.CLASSIC, _EMPTY_GROUP
+        group.group_id,
+        now.wall_ms,
+        GroupType.CONSUMER,
+        GroupType.CLASSIC,
+        _EMPTY_GROUP,
+        had_members=False,
     )
     record = new_group_record(group.group_id, now.wall_ms)
     return Outcome(events=(converted,), records=(*group.tombstones(), record), then=(command,))

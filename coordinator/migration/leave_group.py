@@ -26,6 +26,7 @@ def decide_leave_of_classic_members(
     token = command.token
     answers: list[MemberResponse] = []
     leaving: dict[MemberId, ConsumerMemberView] = {}
+    reasons: dict[MemberId, str] = {}
     happened: list[ConsumerEvent] = []
     for named in named_in(command.request, token.api_version):
         found = _find(group, named)
@@ -35,12 +36,13 @@ def decide_leave_of_classic_members(
             # As in Kafka, a member that is named twice has left twice.
             answers.append(_answer(named, ErrorCode.NONE))
             leaving[found.member_id] = found
+            reasons[found.member_id] = named.reason or ""
         if found is ErrorCode.FENCED_INSTANCE_ID:
             member_id, instance_id = named.member_id, named.group_instance_id
             happened.append(instance_fenced(group, member_id, instance_id, NO_GENERATION, now))
     if leaving:
         gone = [*leaving.values()]
-        happened += remove_members(group, gone, ConsumerRemovalCause.LEFT, now, context)
+        happened += remove_members(group, gone, ConsumerRemovalCause.LEFT, now, context, reasons)
     outcome = Outcome(
         replies=(leave_answer(token, answers),), events=happened, records=turn_records(happened)
     )

@@ -159,7 +159,12 @@ def _converted(
     if any(_is_refusal(reply) for reply in joined.replies):
         return _not_converted(group, joined, now)
     conversion = GroupConverted(
-        group.group_id, now.wall_ms, GroupType.CLASSIC, GroupType.CONSUMER, reason
+        group.group_id,
+        now.wall_ms,
+        GroupType.CLASSIC,
+        GroupType.CONSUMER,
+        reason,
+        had_members=bool(group.members),
     )
     all_events: tuple[Event, ...] = (conversion, *happened, *joined.events)
     return replace(

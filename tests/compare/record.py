@@ -17,14 +17,17 @@ import time
 import traceback
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from tests.compare import recordings
+from tests.compare import logged, recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.script import NOTHING, Scenario, perform
 from tests.compare.servers import PROFILES, TRANSACTIONAL, kafka
 from tests.compare.stored_transactions import stored_by
 from tests.compare.warm_up import until_serving
+
+AFTERWARDS_S: Final = 0.3
+"""Until Kafka has logged what it has answered already."""
 
 SLOW_S: Final = 5.0
 """A scenario that takes longer has probably waited in vain for an answer."""
@@ -45,19 +48,28 @@ def main() -> int:
         if {scenario.name, scenario.chapter} & set(options.names)
         or not (options.names or scenario.is_slow)
     ]
-    said, stored = record(chosen, options.driver, options.port)
-    failed = len(said) < len(chosen)
+    found = record(chosen, options.driver, options.port)
+    failed = len(found.said) < len(chosen)
     use = compare if options.check else keep
-    return use(said) | use(stored, recordings.STORED) | int(failed)
+    others = use(found.stored, recordings.STORED) | use(found.logged, recordings.LOGGED)
+    return use(found.said) | others | int(failed)
 
 
 Recorded = dict[str, list[str]]
 
 
-def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Recorded]:
-    """Scenario name -> what Kafka said, and what it then had in its log."""
+class Recording(NamedTuple):
+    """Scenario name -> what Kafka said, what it then had in its log, what it logged for people."""
+
+    said: Recorded
+    stored: Recorded
+    logged: Recorded
+
+
+def record(chosen: list[Scenario], driver: str, port: int) -> Recording:
     transcripts: Recorded = {}
     stored: Recorded = {}
+    lines_of: Recorded = {}
     for number, profile in enumerate(PROFILES):
         due = [scenario for scenario in chosen if scenario.profile == profile]
         if not due:
@@ -77,19 +89,23 @@ def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Re
                     lines = stored_by(scenario, Path(folder) / "data", topics)
                     if lines:
                         stored[scenario.name] = lines
+                    time.sleep(AFTERWARDS_S)
+                    log = Path(folder) / "server.log"
+                    if logged.is_compared(scenario) and (lines := logged.of_kafka(scenario, log)):
+                        lines_of[scenario.name] = lines
                 except Exception:  # one broken scenario must not cost the whole recording
                     print(f"not recorded: {scenario.name}", file=sys.stderr)
                     traceback.print_exc()
                 if time.monotonic() - began > SLOW_S:
                     print(f"slow: {scenario.name}", file=sys.stderr)
-    return transcripts, stored
+    return Recording(transcripts, stored, lines_of)
 
 
 def keep(recorded: Recorded, kind: str = "") -> int:
     for chapter, members in groupby(scenarios().values(), key=lambda s: s.chapter):
         old = recordings.transcripts(kind + chapter)
         sections = [(s.name, recorded.get(s.name) or old.get(s.name, [])) for s in members]
-        if kind:  # many a scenario stores nothing
+        if kind:  # many a scenario stores or logs nothing
             sections = [(name, lines) for name, lines in sections if lines]
         if sections:
             recordings.write(kind + chapter, sections)

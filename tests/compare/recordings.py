@@ -16,6 +16,8 @@ FOLDER: Final = Path(__file__).parent / "golden"
 RECORDED_FROM: Final = "Apache Kafka 4.3.1"
 STORED: Final = "stored_"
 """What the chapters of this beginning tell is what was left in `__consumer_offsets`."""
+LOGGED: Final = "logged_"
+"""Likewise: the broker's log lines about the groups of a scenario."""
 
 
 @cache

@@ -6,6 +6,7 @@ waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.compare import recordings
+from tests.compare import logged, recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.differences import RULES, as_ours, changes, exceptions
 from tests.compare.script import Scenario, perform
@@ -37,6 +38,14 @@ COMPARED: Final = [
     name for name, found in scenarios().items() if WITH_SLOW_ONES or not found.is_slow
 ]
 
+LOGGING: Final = [
+    name
+    for name in COMPARED
+    if logged.is_compared(scenarios()[name])
+    and name not in logged.NOT_COMPARED
+    and name not in exceptions()
+]
+
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
 
 
@@ -45,6 +54,7 @@ class Outcome(NamedTuple):
 
     transcript: list[str]
     stored: list[str]
+    logged: list[str]
 
 
 def play(scenario: Scenario, broker: Broker | SharedRestart, folder: Path) -> Outcome:
@@ -54,7 +64,9 @@ def play(scenario: Scenario, broker: Broker | SharedRestart, folder: Path) -> Ou
         if isinstance(broker, SharedRestart):
             broker.give_up()
         raise
-    return Outcome(transcript, stored_by(scenario, folder / "data", topics))
+    log = folder / "stderr.log"
+    lines = logged.of_rollcall(scenario, log, log.stat().st_size)
+    return Outcome(transcript, stored_by(scenario, folder / "data", topics), lines)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +160,19 @@ def test_the_log_says_what_kafkas_says(
     assert not (text := "\n".join(difference)), text
 
 
+@pytest.mark.parametrize("name", LOGGING)
+def test_the_log_for_people_has_kafkas_sentences(
+    name: str, outcome_of: Callable[[Scenario], Outcome]
+) -> None:
+    """The same lines as Kafka's, sorted; `logged.py` says what is taken for equal."""
+    scenario = scenarios()[name]
+    kafkas = recordings.transcripts(recordings.LOGGED + scenario.chapter).get(name, [])
+    ours = outcome_of(scenario).logged
+    expected = logged.as_ours(kafkas)
+    difference = difflib.unified_diff(expected, ours, "kafka", "rollcall", lineterm="")
+    assert not (text := "\n".join(difference)), text
+
+
 def newest_commits(lines: list[str]) -> dict[str, str]:
     """Key -> value of each partition."""
     return {
@@ -161,6 +186,19 @@ def test_every_profile_has_a_scenario_and_every_scenario_a_recording() -> None:
     assert {scenario.profile for scenario in scenarios().values()} == set(PROFILES)
     for scenario in scenarios().values():
         assert recordings.transcripts(scenario.chapter).get(scenario.name), scenario.name
+
+
+def test_what_kafka_alone_logs_is_recorded() -> None:
+    recorded = [
+        line
+        for scenario in scenarios().values()
+        for line in recordings.transcripts(recordings.LOGGED + scenario.chapter).get(
+            scenario.name, []
+        )
+    ]
+    for own, reason in logged.KAFKA_ALONE.items():
+        assert any(re.fullmatch(own, line) for line in recorded), reason
+    assert set(logged.NOT_COMPARED) <= set(scenarios())
 
 
 def test_every_deliberate_difference_is_one_and_has_a_reason() -> None:

@@ -88,7 +88,8 @@ def online_answers(daemon: VersionDaemon, until_ms: int) -> Answers:
 def loaded_records(daemon: VersionDaemon) -> object:
     """How many records the last load read beside the snapshots."""
     words = "Finished loading of metadata from __consumer_offsets"
-    return [line["records"] for line in daemon.lines() if line["event"] == words][-1]
+    summaries = [line for line in daemon.lines() if "failed" in line and "partitions" in line]
+    return [line["records"] for line in summaries if str(line["event"]).startswith(words)][-1]
 
 
 def _topics(admin: AdminClient) -> Answers:

@@ -56,7 +56,7 @@ def read(consumer: Consumer) -> str:
 
 def generations(daemon: Daemon) -> list[str]:
     """Of the group, as they were stabilized."""
-    return re.findall(r"Stabilized group .*group_id=billing generation_id=(\d+)", daemon.log())
+    return re.findall(r"Stabilized group billing generation (\d+) with", daemon.log())
 
 
 def secrets(tmp_path: Path, user: str, password: str) -> dict[str, str]:

@@ -97,16 +97,21 @@ def _begin_generation(
     happened: list[events.ClassicEvent] = []
     leader = group.members[group.leader_id]
     if leader.awaiting_join is None:
+        new_leader = joined[0]
         happened.append(
             events.LeaderChanged(
                 group.group_id,
                 now.wall_ms,
                 LeaderCause.DID_NOT_REJOIN,
                 identity_of(leader),
-                identity_of(joined[0]),
+                identity_of(new_leader),
+                new_leader.rebalance_timeout_ms,
+                new_leader.session_timeout_ms,
+                new_leader.protocol_type,
+                tuple(name for name, _ in new_leader.protocols),
             )
         )
-        leader = joined[0]
+        leader = new_leader
     assert group.protocol_type is not None
     protocol_name = choose_protocol([member.protocols for member in members])
     generation_id = next_generation(group.newest_generation_id)

@@ -296,9 +296,10 @@ def _add_member(
     )
     then: tuple[ClassicCommand, ...] = ()
     if group.state is not GroupState.PREPARING_REBALANCE:
+        instance_id = "null" if request.group_instance_id is None else request.group_instance_id
         reason = (
-            f"Adding new member {member_id} with group instance id "
-            f"{request.group_instance_id or 'null'}; client reason: {join_reason(request)}"
+            f"Adding new member {member_id} with group instance id {instance_id}; "
+            f"client reason: {join_reason(request)}"
         )
         then = (BeginRebalance(group.group_id, RebalanceCause.MEMBER_JOINED, reason, (member_id,)),)
     op = DelayedHeartbeat(group.group_id, member_id, deadline_ms)

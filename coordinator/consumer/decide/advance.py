@@ -131,7 +131,13 @@ def _member_events(
     if found.replaces is not None:
         happened.append(
             events.ConsumerStaticMemberReplaced(
-                group_id, at_ms, found.replaces, found.metadata, found.target, found.current
+                group_id,
+                at_ms,
+                found.replaces,
+                found.metadata,
+                found.target,
+                found.current,
+                is_classic=after.classic is not None,
             )
         )
     if after != found.metadata:

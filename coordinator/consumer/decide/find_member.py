@@ -177,6 +177,7 @@ def _fenced(
         request.member_epoch,
         holder.current.member_epoch,
         request.instance_id,
+        holder.member_id,
     )
 
 

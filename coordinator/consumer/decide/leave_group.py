@@ -64,5 +64,10 @@ def _left_for_a_while(
     )
     assert isinstance(current, CurrentAssignment)
     return events.CurrentAssignmentUpdated(
-        group.group_id, now.wall_ms, now.mono_ms, member.member_id, current
+        group.group_id,
+        now.wall_ms,
+        now.mono_ms,
+        member.member_id,
+        current,
+        instance_id=member.metadata.instance_id,
     )

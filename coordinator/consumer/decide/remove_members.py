@@ -3,7 +3,7 @@
 Kafka's counterpart: `GroupMetadataManager.consumerGroupFenceMembers`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from coordinator.consumer import events
@@ -17,6 +17,7 @@ from coordinator.consumer.decide.subscriptions import (
 from coordinator.consumer.events import ConsumerRemovalCause, EpochCause
 from coordinator.consumer.group_view import ConsumerGroupView, ConsumerMemberView
 from coordinator.consumer.member import CurrentAssignment, without_epochs
+from protocol.names import MemberId
 from seams.now import Now
 
 _EPOCH_CAUSES: Final = {
@@ -34,8 +35,9 @@ def remove_members(
     cause: ConsumerRemovalCause,
     now: Now,
     context: ConsumerContext,
+    leave_reasons: Mapping[MemberId, str] | None = None,
 ) -> list[events.ConsumerEvent]:
-    """What happens when these go; at least one does."""
+    """What happens when these go; at least one does. `leave_reasons`: of a LeaveGroup."""
     group_id, at_ms = group.group_id, now.wall_ms
     happened: list[events.ConsumerEvent] = []
     for member in members:
@@ -56,6 +58,8 @@ def remove_members(
                 everything_owned(member.current),
                 silent_ms,
                 session_ms,
+                member.metadata.rebalance_timeout_ms,
+                None if leave_reasons is None else leave_reasons[member.member_id],
             )
         )
     left = subscriptions_after(group, [member.metadata for member in members], ())

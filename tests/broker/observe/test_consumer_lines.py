@@ -44,11 +44,16 @@ def test_a_join_has_the_lines_that_kafka_writes(observed: Observed) -> None:
     lines: dict[object, dict[str, object]] = {}
     for line in observed.lines():
         lines.setdefault(line["event"], line)
-    joined = lines["Member joins the consumer group using the consumer protocol"]
+    joined = lines["[GroupId g] Member a joins the consumer group using the consumer protocol."]
     assert (joined["group_id"], joined["member_id"], joined["regex"]) == ("g", "a", "t.*")
-    bumped = lines["Bumped group epoch"]
+    (bumped,) = (line for words, line in lines.items() if "Bumped group epoch to 2" in str(words))
+    assert bumped["event"] == (
+        f"[GroupId g] Bumped group epoch to 2 with metadata hash {bumped['metadata_hash']}."
+    )
     assert (bumped["causes"], bumped["members"]) == (["member_joined"], ["a"])
-    assert "Computed a new target assignment" in lines
+    assert (
+        "[GroupId g] Computed a new target assignment for epoch 2 with 'uniform' assignor in 0ms."
+    ) in lines
     assert "Scanned topics to refresh regular expressions" in lines
 
 
@@ -58,9 +63,10 @@ def test_a_silent_member_is_fenced_in_kafkas_words(observed: Observed) -> None:
     b.join()
     until_stable(a, b)
     a.leave()
-    assert "Member left the consumer group" in observed.words()
+    assert "[GroupId g] Member a left the consumer group." in observed.words()
     observed.world.advance(45_000)
-    assert "Member fenced from the group because the member session expired" in observed.words()
+    fenced = "[GroupId g] Member b fenced from the group because the member session expired."
+    assert fenced in observed.words()
     assert b.beat().error_code
     counters = observed.observer.counters
     assert counters.members_added == 2
@@ -72,11 +78,15 @@ def test_a_static_member_leaves_for_a_while(observed: Observed) -> None:
     a = ConsumerClient(observed.world, "a", instance_id="i")
     a.join()
     a.leave(for_a_while=True)
-    assert observed.words()[-1] == "Static member temporarily left the consumer group"
+    assert observed.words()[-1] == (
+        "[GroupId g] Static member a with instance id i temporarily left the consumer group."
+    )
     a.member_id = "a2"
     a.join()
-    words = observed.words()
-    assert "Static member re-joins the consumer group, replacing previously mapped member" in words
+    assert (
+        "[GroupId g] Static member with instance id i re-joins the consumer group using the "
+        "consumer protocol. Created a new member a2 to replace the existing member a."
+    ) in observed.words()
     assert observed.observer.counters.static_members_replaced == 1
 
 

@@ -11,7 +11,8 @@ from broker.audit.entry import AuditEntry
 from broker.observe import cleaner_events as cleaner
 from broker.observe import events as shell
 from broker.observe.counters import COUNTING
-from broker.observe.observer import FIELD_CHARS_MAX, LOG_LINES, Observer, open_log
+from broker.observe.log_lines import VALUE_CHARS_MAX
+from broker.observe.observer import LOG_LINES, Observer, open_log
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -22,6 +23,7 @@ from coordinator.events import (
     GroupDeleted,
     PartitionClosed,
     PartitionEvent,
+    PartitionLoadFailed,
 )
 from coordinator.group import CommittedOffset
 from coordinator.member_identity import MemberIdentity
@@ -55,6 +57,7 @@ SILENT = {
     groups.SyncParked,
     groups.MemberSynced,
     groups.GroupStabilized,  # Kafka logs "Stabilized group" when the generation begins
+    PartitionLoadFailed,  # PartitionNotLoaded has its epoch
     groups.ChangedTopicsForgotten,
     groups.ConsumerGroupDowngraded,  # follows GroupConverted
     consumers.ClassicGroupUpgraded,  # likewise
@@ -75,6 +78,7 @@ SILENT = {
     shell.MarkersWritten,
     transactions.TransactionBegun,
     transactions.TransactionPartitionsAdded,
+    transactions.TransactionsLoadFailed,  # as PartitionLoadFailed
 }
 """These have no log line."""
 
@@ -96,10 +100,12 @@ UNCOUNTED = {
     groups.SessionExtended,
     groups.SessionPaused,
     groups.SyncParked,
+    PartitionLoadFailed,
     topics.ProduceRefused,
     topics.ProducerIdsReserved,
     transactions.TransactionBegun,
     transactions.TransactionPartitionsAdded,
+    transactions.TransactionsLoadFailed,
 }
 """These have no log line and no counter: the parts count them, or nobody asks."""
 
@@ -156,19 +162,31 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (RemovalCause.SESSION_EXPIRED, "Member has failed, removing it from the group"),
-        (RemovalCause.LEFT, "Member has left group through explicit `LeaveGroup` request"),
-        (RemovalCause.DID_NOT_REJOIN, "Group removed dynamic members who haven't joined"),
+        (
+            RemovalCause.SESSION_EXPIRED,
+            "Member m-1 in group billing has failed, removing it from the group.",
+        ),
+        (
+            RemovalCause.LEFT,
+            (
+                "[Group billing] Member m-1 has left group through explicit `LeaveGroup` request; "
+                "client reason: closing"
+            ),
+        ),
+        (
+            RemovalCause.DID_NOT_REJOIN,
+            "Group billing removed dynamic members who haven't joined: [m-1]",
+        ),
         (
             RemovalCause.DID_NOT_SYNC,
-            "Group removed members who haven't sent their sync requests",
+            "Group billing removed members who haven't sent their sync requests: [m-1]",
         ),
     ],
 )
 def test_a_removal_is_logged_in_the_words_of_its_cause(
     stream: io.StringIO, cause: RemovalCause, words: str
 ) -> None:
-    Observer(open_log("json", "info", stream))(removed(cause))
+    Observer(open_log("json", "debug", stream))(removed(cause))
     (line,) = lines(stream)
     assert line["event"] == words
     assert line["group_id"] == "billing"
@@ -177,7 +195,10 @@ def test_a_removal_is_logged_in_the_words_of_its_cause(
 def test_a_line_names_some_members_and_counts_the_rest(stream: io.StringIO) -> None:
     Observer(open_log("json", "info", stream))(rebalance_begun(0))
     (line,) = lines(stream)
-    assert line["event"] == "Preparing to rebalance group"
+    assert line["event"] == (
+        "Preparing to rebalance group billing in state PreparingRebalance with old generation 3 "
+        "(reason: Adding new member m-1)."
+    )
     assert line["state"] == "PreparingRebalance"
     assert line["reason"] == "Adding new member m-1"
     waiting = line["waiting_for"]
@@ -186,15 +207,32 @@ def test_a_line_names_some_members_and_counts_the_rest(stream: io.StringIO) -> N
     assert waiting[-1] == "and 10 more"
 
 
-def test_people_read_words_and_facts(stream: io.StringIO) -> None:
-    Observer(open_log("human", "info", stream))(removed(RemovalCause.SESSION_EXPIRED))
-    line = stream.getvalue()
-    assert "[info" in line
-    assert "Member has failed, removing it from the group" in line
-    assert "group_id=billing" in line
-    assert "member_id=m-1" in line
-    assert "client_host=/10.0.0.7" in line
-    assert "\x1b" not in line  # no colours where nobody sees them
+def test_people_read_kafkas_sentence_and_programs_the_fields_beside_it(
+    stream: io.StringIO,
+) -> None:
+    expired = removed(RemovalCause.SESSION_EXPIRED)
+    sentence = "Member m-1 in group billing has failed, removing it from the group."
+    Observer(open_log("human", "info", stream))(expired)
+    time, _, line = stream.getvalue().partition(" ")
+    assert time.endswith("Z")
+    assert line == f"[info     ] {sentence}\n"  # no colours where nobody sees them
+    stream.seek(0)
+    stream.truncate()
+    Observer(open_log("json", "info", stream))(expired)
+    (fields,) = lines(stream)
+    del fields["timestamp"]
+    assert fields == {
+        "event": sentence,
+        "level": "info",
+        "group_id": "billing",
+        "member_id": "m-1",
+        "client_host": "/10.0.0.7",
+    }
+
+
+def test_words_of_our_own_have_their_values_behind_them(stream: io.StringIO) -> None:
+    Observer(open_log("human", "info", stream))(shell.LoopStalled(1_500))
+    assert "sessions are extended by as much stalled_ms=1500" in stream.getvalue()
 
 
 def test_below_its_level_nothing_is_written(stream: io.StringIO) -> None:
@@ -267,13 +305,13 @@ def test_an_unexpected_error_says_what_and_where(stream: io.StringIO) -> None:
 def test_what_a_client_made_long_does_not_make_long_lines(stream: io.StringIO, style: str) -> None:
     observer = Observer(open_log(style, "debug", stream))
     long_id = "x" * 32_767
-    observer(replace(generation_begun(), leader_id=MemberId(long_id)))
+    observer(replace(generation_begun(), group_id=GroupId(long_id)))
     observer(shell.RequestFailed("JOIN_GROUP", 9, "127.0.0.1:1", ValueError(long_id)))
     observer(shell.PartFailed("connection", ValueError(long_id)))
     observer(shell.Warned("words", {"names": [long_id, "short"], "error": ValueError(long_id)}))
     written = stream.getvalue().splitlines()
     assert len(written) == 4
-    assert max(map(len, written)) < 3 * FIELD_CHARS_MAX
+    assert max(map(len, written)) < 3 * VALUE_CHARS_MAX
     assert all("characters)" in line for line in written)
     assert "short" in written[-1]
 
@@ -365,14 +403,14 @@ def test_loads_are_timed(stream: io.StringIO) -> None:
 
 
 def test_what_a_client_chose_is_escaped_for_people_and_exact_for_programs() -> None:
-    evil = GroupId("a\x1b[31mred\nline\u202eeslaer\x00\x7f\x9b")
+    evil = GroupId("a{}\x1b[31mred\nline\u202eeslaer\x00\x7f\x9b")
     event = replace(rebalance_begun(0), group_id=evil, reason=f"because of {evil}")
     for_people, for_programs = io.StringIO(), io.StringIO()
     Observer(open_log("human", "debug", for_people))(event)
     Observer(open_log("json", "debug", for_programs))(event)
     (line,) = for_people.getvalue().splitlines()
     assert line.isprintable()
-    assert "group_id=a\\x1b[31mred\\nline\\u202eeslaer\\x00\\x7f\\x9b" in line
+    assert "rebalance group a{}\\x1b[31mred\\nline\\u202eeslaer\\x00\\x7f\\x9b" in line
     assert lines(for_programs)[0]["group_id"] == evil
 
 
