@@ -107,12 +107,15 @@ export function show(main, name) {
       }
     },
   });
-  // The right edge of the picture is now.
+  // The right edge of the picture is now; what a group waits for has lasted longer by now.
+  const waiting = throttled(2_000, () => load("why"));
   setInterval(() => {
-    if (!document.hidden && parts.timeline) {
+    if (document.hidden) return;
+    if (parts.timeline) {
       parts.timeline.to_ms += 1_000;
       draw();
     }
+    if (parts.why?.waiting_story?.length) waiting();
   }, 1_000);
   new ResizeObserver(throttled(100, async () => draw())).observe(document.getElementById("timeline"));
   addEventListener("themechange", () => state.charts?.redraw());

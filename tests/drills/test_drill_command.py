@@ -1,6 +1,6 @@
 """`rollcall drill`: whole drills with model clients, planted defects, and its exit codes.
 
-`make test` runs three short ones. `make long-drills` (LONG_DRILLS=1) runs every shipped drill with
+`make test` runs a few short ones. `make long-drills` (LONG_DRILLS=1) runs every shipped drill with
 every library that is installed here; DRILL_LIBRARIES names them.
 """
 
@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from cli.commands import cli
 from drills.catalog import shipped_drills
 from drills.clients import libraries
 from drills.clients.libraries import LIBRARIES
+from drills.events import wait_for
 from pipeline.java import NoJava
 from tests.drills.planted import DAEMON_DEFECTS
 from tests.interop.kafka_tools import require_kafka_tools
@@ -133,6 +135,48 @@ for_s = 1
 [promises]
 recover_within_s = 3
 """
+
+
+def children_of(pid: int) -> set[int]:
+    """Those that run, or are not reaped yet."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, fields = stat.read_text().rpartition(")")
+            if int(fields.split()[1]) == pid:
+                found.add(int(name.split()[0]))
+    return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends the children")
+def test_a_drill_that_is_killed_ends_what_it_started_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(f'{GROUP}[[step]]\ndo = "wait"\nfor_s = 600\n')
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)", "rollcall", "serve"]
+    command = [sys.executable, "-m", "rollcall", "drill", "run", "my.toml", "--out", "out"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with (
+        subprocess.Popen(sleeping) as bystander,
+        subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
+        ) as killed,
+    ):
+        try:
+            assert wait_for(lambda: len(children_of(killed.pid)) == 3, TIMEOUT_S)
+            children = children_of(killed.pid)  # the daemon and two members
+            killed.kill()
+            killed.wait()
+            assert wait_for(lambda: not any(map(runs, children)), TIMEOUT_S)
+            assert bystander.poll() is None
+        finally:
+            killed.kill()
+            bystander.kill()
 
 
 @LONG_ONLY
