@@ -19,9 +19,6 @@ from topics.stored_document import StoredDocument
 
 CLIENT_QUOTAS_FORMAT: Final = 1
 
-ENTITY_NAME_MAX: Final = 1_024
-"""Characters of a user's name or a client id in a quota: the file is written as a whole."""
-
 
 class ClientQuotasDamaged(Corrupt):
     """Without the file, clients would silently have no quotas."""

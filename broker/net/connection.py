@@ -535,7 +535,8 @@ class Connection(asyncio.Protocol):
             authentication, (buf, start, end), now, started_s
         ):
             return
-        is_measured = self._throttling.is_active
+        # Before authentication it is nobody's: User:ANONYMOUS must not pay for foreign handshakes.
+        is_measured = self._throttling.is_active and self.is_authenticated
         began_s = server.stopwatch() if is_measured else 0.0
         try:
             header, request = server.decoder.decode(buf, start, end)

@@ -12,7 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
-from security.quotas.limits import NO_LIMITS, UNLIMITED, ClientLimits, IpLimits, SharedBy
+from security.quotas.limits import (
+    ENTITY_NAME_MAX,
+    NO_LIMITS,
+    UNLIMITED,
+    ClientLimits,
+    IpLimits,
+    SharedBy,
+)
 from security.quotas.rate import QuotaWindow, Rate, TokenBucket
 
 MEASURE_IDLE_MS: Final = 3_600_000
@@ -105,7 +112,9 @@ class SharedQuota(Generic[StatT]):
 
     def measure(self, user: str, client_id: str, now_ms: int) -> Measure[StatT]:
         """That of the clients with whom this one shares the quota."""
-        shared_by = self.limits.shared_by(user, client_id)
+        of_user, of_client = self.limits.shared_by(user, client_id)
+        # Cut: a client id may have 32,767 characters, and there are thousands of measures.
+        shared_by = of_user[:ENTITY_NAME_MAX], of_client[:ENTITY_NAME_MAX]
         return self.measures.use(shared_by, self.limits.limit, now_ms)
 
 

@@ -22,6 +22,9 @@ DEFAULT_ENTITY: Final = None
 
 UNLIMITED: Final = float("inf")
 
+ENTITY_NAME_MAX: Final = 1_024
+"""Characters of a user's name or a client id in a quota, and in the key of a measure."""
+
 ClientEntity = tuple[str | None, str | None]
 """The user and the client id of a quota, each a name, ABSENT or DEFAULT_ENTITY."""
 

@@ -26,6 +26,7 @@ from protocol.messages.describe_client_quotas import QuotaEntity as DescribedEnt
 from protocol.names import ErrorCode
 from security.quotas.limits import (
     CLIENT_QUOTA_KEYS,
+    ENTITY_NAME_MAX,
     EntityType,
     QuotaEntityNames,
     QuotaKey,
@@ -33,7 +34,7 @@ from security.quotas.limits import (
 )
 from topics.admin_queue import Steps
 from topics.api_error import ApiError, disk_error
-from topics.client_quota_store import ENTITY_NAME_MAX, ClientQuotaStore
+from topics.client_quota_store import ClientQuotaStore
 
 _ENTITY_TYPES: Final = frozenset(EntityType)
 _IP_KEYS: Final = frozenset((QuotaKey.CONNECTION_CREATION,))

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 
 from broker.loop.clock import SystemClock
 from protocol.messages import Request
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from seams.reply_token import ReplyToken
+from security.quotas.limits import QuotaKey
+from tests.broker.net.test_authentication import access, log_in
 from tests.broker.shell import Client, Shell, commit, heartbeat
 
 TEN_PERCENT = {(("user", None),): {"request_percentage": 10.0}}
@@ -265,6 +268,26 @@ async def test_a_quota_that_is_removed_leaves_the_client_unthrottled() -> None:
 
         assert throttle_of(await client.call(heartbeat())) == 0
         assert shell.server.throttling.muted == 0
+
+
+async def test_what_comes_before_authentication_is_of_nobody() -> None:
+    """Otherwise who has no password could have the clients of User:ANONYMOUS throttled, and those
+    who are about to log in."""
+    async with Throttled(TEN_PERCENT, {HeartbeatRequest: 1.5}) as shell:
+        anonymous = await shell.client()
+        await anonymous.call(heartbeat())
+        assert shell.server.throttling.muted == 1
+        shell.server.access = {"PLAINTEXT": access()}
+
+        alice = await shell.client()
+        assert throttle_of(await alice.call(ApiVersionsRequest())) == 0
+        await log_in(alice)
+        assert shell.server.throttling.muted == 1
+        measures = shell.server.throttling.rates[QuotaKey.REQUEST].measures
+        assert [user for (user, _), _ in measures.newest_first()] == ["ANONYMOUS"]
+
+        await alice.call(heartbeat())
+        assert [user for (user, _), _ in measures.newest_first()] == ["alice", "ANONYMOUS"]
 
 
 async def connections(shell: Shell, number: int) -> list[Client]:

@@ -11,6 +11,7 @@ from security.quotas.client_quotas import (
 from security.quotas.limits import (
     ABSENT,
     DEFAULT_ENTITY,
+    ENTITY_NAME_MAX,
     UNLIMITED,
     QuotaKey,
     client_limits,
@@ -52,6 +53,13 @@ def test_a_measure_that_was_idle_for_an_hour_is_forgotten() -> None:
     assert counted(made) == ["a", "b"]
     made.measures.expire(NOW_MS + MEASURE_IDLE_MS)
     assert counted(made) == ["b"]
+
+
+def test_a_long_client_id_is_kept_in_part() -> None:
+    made = quota()
+    made.record("amy", "a" * 32_767, 5.0, NOW_MS)
+    made.record("amy", "a" * ENTITY_NAME_MAX, 5.0, NOW_MS)
+    assert counted(made) == ["a" * ENTITY_NAME_MAX]
 
 
 def test_without_a_quota_nothing_is_counted() -> None:

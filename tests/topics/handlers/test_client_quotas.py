@@ -42,16 +42,12 @@ from protocol.messages.fetch import (
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicName
-from security.quotas.limits import QuotaTable
+from security.quotas.limits import ENTITY_NAME_MAX, QuotaTable
 from storage.atomic_file import StoredFile
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.topics.plane import Plane
 from topics.admin_queue import run_now
-from topics.client_quota_store import (
-    ENTITY_NAME_MAX,
-    ClientQuotasDamaged,
-    ClientQuotaStore,
-)
+from topics.client_quota_store import ClientQuotasDamaged, ClientQuotaStore
 from topics.events import ClientQuotasChanged, ClientQuotasLost, SaveFailed
 from topics.fetch_answer_size import fetch_answer_size
 from topics.fetch_session import FetchContext, FetchSession
