@@ -150,8 +150,10 @@ class ClientQuota(SharedQuota[Rate]):
         """What a client may use that has used nothing of late, without being throttled."""
         if not self.is_enabled:
             return UNLIMITED
-        window = self._window
         limit = self.measure(user, client_id, now_ms).limit
+        if limit == UNLIMITED:
+            return UNLIMITED  # times 0 it would be no number
+        window = self._window
         return limit * (window.samples - 1) * window.size_seconds
 
 

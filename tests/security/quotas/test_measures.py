@@ -55,6 +55,13 @@ def test_a_measure_that_was_idle_for_an_hour_is_forgotten() -> None:
     assert counted(made) == ["b"]
 
 
+def test_a_window_of_one_sample_leaves_others_unlimited() -> None:
+    made = ClientQuota(QuotaWindow(samples=1), 3)
+    made.use(client_limits({(ABSENT, "a"): 10.0}))
+    assert made.max_in_window("amy", "a", NOW_MS) == 0.0
+    assert made.max_in_window("amy", "b", NOW_MS) == UNLIMITED
+
+
 def test_a_long_client_id_is_kept_in_part() -> None:
     made = quota()
     made.record("amy", "a" * 32_767, 5.0, NOW_MS)
