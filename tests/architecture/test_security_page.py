@@ -43,8 +43,9 @@ PROMISED: Final = {
         f"{connections.CONNECTIONS_MAX} connections, TLS handshakes among them; "
         f"{connections.LINE_BYTES_MAX / KIB:.0f} KB for a line of a head, "
         f"{connections.HEAD_BYTES_MAX // KIB} KB for a head, no body; "
-        f"{connections.HEAD_TIMEOUT_S:.0f} s for the handshake and the first head; wrong "
-        f"credentials: {attempts.OF_ONE_ADDRESS_MAX} at a time per address, {attempts.DELAY_S:.0f} s"
+        f"{connections.HEAD_TIMEOUT_S:.0f} s for the handshake and the first head; "
+        f"wrong credentials: {attempts.OF_ONE_ADDRESS_MAX} at a time per address, "
+        f"{attempts.DELAY_S:.0f} s"
     ),
 }
 
