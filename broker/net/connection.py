@@ -535,7 +535,7 @@ class Connection(asyncio.Protocol):
             authentication, (buf, start, end), now, started_s
         ):
             return
-        # Before authentication it is nobody's: User:ANONYMOUS must not pay for foreign handshakes.
+        # Before authentication there is no client whose quota it could count against.
         is_measured = self._throttling.is_active and self.is_authenticated
         began_s = server.stopwatch() if is_measured else 0.0
         try:

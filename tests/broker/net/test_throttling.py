@@ -270,7 +270,7 @@ async def test_a_quota_that_is_removed_leaves_the_client_unthrottled() -> None:
         assert shell.server.throttling.muted == 0
 
 
-async def test_what_comes_before_authentication_is_of_nobody() -> None:
+async def test_what_comes_before_authentication_counts_against_no_quota() -> None:
     """Otherwise who has no password could have the clients of User:ANONYMOUS throttled, and those
     who are about to log in."""
     async with Throttled(TEN_PERCENT, {HeartbeatRequest: 1.5}) as shell:
