@@ -74,10 +74,21 @@ class Ports(NamedTuple):
             bound.close()
 
 
+Announce = Callable[[Daemon, Ports], None]
+"""Called on the loop once the daemon serves all its groups."""
+
+
 def run_daemon(
-    config: Config, open_console: OpenConsole | None = None, *, repair: bool = False
+    config: Config,
+    open_console: OpenConsole | None = None,
+    *,
+    repair: bool = False,
+    announce: Announce | None = None,
 ) -> int:
-    """Run the daemon until a signal stops it; the exit code. `repair` cuts what is damaged."""
+    """Run the daemon until a signal stops it; the exit code. `repair` cuts what is damaged.
+
+    `announce` takes the place of the ready line on stdout.
+    """
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
     try:
@@ -110,7 +121,17 @@ def run_daemon(
         words = "Faults are injected: this is the daemon of a drill"
         observer(Warned(words, {"file": config.rollcall_drill_faults}))
     try:
-        running = _run(config, observer, data_dir, ports, tls, tokens, open_console, repair=repair)
+        running = _run(
+            config,
+            observer,
+            data_dir,
+            ports,
+            tls,
+            tokens,
+            open_console,
+            announce or partial(_print_ready_line, data_dir.path),
+            repair=repair,
+        )
         return uvloop.run(running)
     except Corrupt as damage:
         return _refuse(f"cannot start on {data_dir.path}: {repair_hint(damage)}", EXIT_FAILED)
@@ -129,6 +150,7 @@ async def _run(
     tls: Mapping[str, ListenerTls],
     tokens: Tokens,
     open_console: OpenConsole | None,
+    announce: Announce,
     *,
     repair: bool,
 ) -> int:
@@ -154,7 +176,7 @@ async def _run(
         loading.result()
         damage = daemon.damage
         if damage is None:
-            _print_ready_line(ports, data_dir.path, observer)
+            announce(daemon, ports)
             observer(DaemonStep("Startup complete."))
         else:
             stop_requested.set()  # a start that finds damage is refused, at whatever step
@@ -263,8 +285,9 @@ def _bind(config: Config) -> Ports:
         raise
 
 
-def _print_ready_line(ports: Ports, data: str, observer: Observer) -> None:
+def _print_ready_line(data: str, daemon: Daemon, ports: Ports) -> None:
     """One line on stdout, for scripts and people. The daemon also serves if nobody reads it."""
+    observer = daemon.observer
     clients = ",".join(str(bound) for bound in ports.clients)
     words = ["rollcall ready:", "clients", clients]
     if ports.admin is not None:

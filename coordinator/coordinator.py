@@ -492,6 +492,12 @@ class GroupCoordinator:
             if deadline_ms is not None:
                 self._next_deadline.lower(deadline_ms)
 
+    def expire_session(self, group_id: GroupId, member_id: MemberId, now: Now) -> None:
+        """End a member's session now, as if it had been silent. For tests (testing/)."""
+        shard = self._active[self.partition_for(group_id)]
+        if shard is not None:
+            shard.expire_session(group_id, member_id, now)
+
     def topics_deleted(
         self,
         topics: Sequence[tuple[TopicName, TopicId]],

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
-from coordinator.classic.commands import Beat, Join, Leave, Sync
+from coordinator.classic.commands import Beat, ExpireSession, Join, Leave, RemoveLapsed, Sync
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
 from coordinator.consumer.assignment_job import AssignmentJob
-from coordinator.consumer.commands import ConsumerHeartbeat
+from coordinator.consumer.commands import ConsumerHeartbeat, ExpireConsumerSession
 from coordinator.consumer.decide.topics_changed import decide_topics_changed
 from coordinator.consumer.group import ConsumerGroup
 from coordinator.consumer.steady_session import answer_steady
@@ -56,7 +56,7 @@ from protocol.messages.list_groups import ListedGroup
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
-from protocol.names import ErrorCode, GroupId, GroupState, TopicName
+from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Log, LoggedRecord, Position
@@ -166,6 +166,22 @@ class Shard:
         if answer is not None:
             self._send((Reply(token, answer),), group.position, now)
         return answer is not None
+
+    def expire_session(self, group_id: GroupId, member_id: MemberId, now: Now) -> None:
+        """Let a member's session run out at this moment, and forgive nothing."""
+        if self.loading is not None:
+            self.restore(group_id, now)
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            if member_id in group.members:
+                group.members[member_id].session_deadline_ms = now.mono_ms
+            self.turn(ExpireConsumerSession(group_id, member_id), now)
+        elif group is not None:
+            if member_id in group.members:
+                group.members[member_id].session_deadline_ms = now.mono_ms
+            self.turn(ExpireSession(group_id, member_id), now)
+            if member_id in group.lapsed_member_ids:
+                self.turn(RemoveLapsed(group_id), now)
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, token: ReplyToken, now: Now

@@ -2,6 +2,7 @@
 
 import select
 import socket
+import struct
 from typing import Final
 
 from protocol.codec import RequestHeader, decode_response, encode_request
@@ -72,6 +73,11 @@ class DrillWire:
         return self.receive()
 
     def close(self) -> None:
+        self._socket.close()
+
+    def reset(self) -> None:
+        """Close with an RST instead of a FIN."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 
     def _has_frame(self) -> bool:

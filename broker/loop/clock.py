@@ -46,6 +46,14 @@ class SystemClock:
         # Past the NamedTuple's own __new__, which costs twice as much: one is made for each turn.
         return _new(Now, (machine_ms - self._stalled_ms, self._wall_ns() // 1_000_000))
 
+    def jump(self, ahead_ms: int) -> None:
+        """Monotonic and wall time jump ahead, and run on from there. For tests (testing/)."""
+        ahead_ns, mono_ns, wall_ns = ahead_ms * 1_000_000, self._mono_ns, self._wall_ns
+        self.now()  # a stall until here stays one
+        self._mono_ns = lambda: mono_ns() + ahead_ns
+        self._wall_ns = lambda: wall_ns() + ahead_ns
+        self.skip_gap()
+
     def skip_gap(self) -> None:
         """Begin here: the time before (imports, recovery) was no stall."""
         self._last_read_ms = self._mono_ns() // 1_000_000

@@ -71,13 +71,26 @@ class Ticker:
                 timer.cancel()
         self._timer = self._reading = self._armed_ms = None
 
-    def arm(self) -> None:
-        """Set the timer to the nearest deadline; cheap when it is set already."""
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """The nearest of all parts."""
         nearest_ms: int | None = None
         for part in self._parts:
             deadline_ms = part.next_deadline_ms
             if deadline_ms is not None and (nearest_ms is None or deadline_ms < nearest_ms):
                 nearest_ms = deadline_ms
+        return nearest_ms
+
+    def tick_after_jump(self) -> None:
+        """The clock has jumped: do what is due now, and set the timer by the new time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._tick()
+
+    def arm(self) -> None:
+        """Set the timer to the nearest deadline; cheap when it is set already."""
+        nearest_ms = self.next_deadline_ms
         if nearest_ms is None or not self._running:
             return
         if self._armed_ms is not None and self._armed_ms <= nearest_ms:

@@ -110,6 +110,10 @@ class Dispatcher:
             handler if interceptor is None else self._intercepted(handler, interceptor)
         )
 
+    def handler_of(self, api_key: ApiKey) -> Handler:
+        """The core's own handler: no interceptor is asked."""
+        return self._handlers[api_key]
+
     def follow_answers(self, api_key: ApiKey, on_answer: OnAnswer) -> None:
         """Call it with each such request and its answer; other APIs cost no more than before."""
         route = self.routes.get(api_key)
@@ -137,6 +141,8 @@ class Dispatcher:
                     loop = asyncio.get_running_loop()
                     loop.call_later(delay_ms / 1000, handler, request, token, later)
                 case Respond(response):
+                    if isinstance(token, PendingRequest):
+                        token.request = request  # for `on_answer`
                     self._reply(token, response)
 
         return handle
