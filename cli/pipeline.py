@@ -83,6 +83,7 @@ def run_jobs(
     out: str,
     since: int,
     until: int | None,
+    engine: str,
     master: str | None,
     remote: str | None,
     settings: tuple[str, ...],
@@ -95,6 +96,7 @@ def run_jobs(
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
     with spark_job():
         from pipeline.command import Order, carry_out
+        from pipeline.engine_choice import Engine
 
         order = Order(
             job,
@@ -105,6 +107,7 @@ def run_jobs(
             master=master,
             remote=remote,
             settings=given,
+            engine=Engine(engine),
             connector=to_connector,
             version_pattern=version_pattern,
             report=page,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from cli.clock import InstantParam
-from cli.pipeline_options import pairs, spark_job, spark_options
+from cli.pipeline_options import pairs, progress, spark_job, spark_options
 from cli.tables import table
 from seams.text import instant
 
@@ -55,6 +55,7 @@ def as_of(
     csv_file: TextIO | None,
     as_json: bool,
     options: tuple[str, ...],
+    engine: str,
     master: str | None,
     remote: str | None,
     settings: tuple[str, ...],
@@ -64,13 +65,13 @@ def as_of(
     with spark_job():
         from coordinator.group import CommittedOffset
         from pipeline.command import AsOfOrder, carry_out_as_of
+        from pipeline.engine_choice import Engine
         from protocol.names import GroupId
         from transfer.contents import Contents
         from transfer.text_files import to_csv, to_json
 
-        found = carry_out_as_of(
-            AsOfOrder(source, at_ms, group, master, remote, given, to_connector)
-        )
+        order = AsOfOrder(source, at_ms, group, master, remote, given, to_connector, Engine(engine))
+        found = carry_out_as_of(order, progress())
     contents = Contents()
     for then in found:
         commit = CommittedOffset(

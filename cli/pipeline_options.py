@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "rollcall-broker[pipeline]"
 OF_THE_EXTRA: Final = (
+    "duckdb",
     "google_crc32c",
     "matplotlib",
     "numpy",
@@ -27,19 +28,28 @@ OF_THE_EXTRA: Final = (
     "py4j",
     "pyarrow",
     "pyspark",
+    "sqlframe",
+    "sqlglot",
 )
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 
 def spark_options(command: CommandFunction) -> CommandFunction:
-    """Options that say where Spark runs."""
+    """Options that say which engine runs, and where Spark runs."""
     for option in reversed(
         (
             click.option(
+                "--engine",
+                type=click.Choice(["auto", "local", "spark"]),
+                default="auto",
+                show_default=True,
+                help="local: in this process, without Java; auto: local for small logs.",
+            ),
+            click.option(
                 "--master",
                 metavar="URL",
-                help="Spark master, as for spark-submit.  [default: local[*]]",
+                help="Spark master, as for spark-submit; implies Spark.  [default: local[*]]",
             ),
             click.option("--remote", metavar="URL", help="A Spark Connect server, sc://HOST:PORT."),
             click.option(

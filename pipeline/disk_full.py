@@ -44,6 +44,24 @@ def disk_full_errors(spark: SparkSession, out: str) -> Iterator[None]:
         ) from fault
 
 
+@contextmanager
+def local_disk_full_errors(spilled: str, out: str) -> Iterator[None]:
+    """The same around what the local engine does."""
+    from duckdb import Error
+
+    places = [place for place in (spilled, out) if place and is_local(place)]
+    try:
+        yield
+    except (Error, OSError) as fault:
+        if _FULL not in str(fault):
+            raise
+        free = ", ".join(f"{place} has {_free_mib(place)} MiB free" for place in places)
+        raise DiskFull(
+            f"a disk is full; now {free}. What does not fit into memory goes to {spilled}: name a "
+            "larger disk with TMPDIR"
+        ) from fault
+
+
 def _free_mib(place: str) -> int:
     there = local_path(place).absolute()
     found = next(folder for folder in (there, *there.parents, Path("/")) if folder.exists())

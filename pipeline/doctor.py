@@ -19,6 +19,8 @@ DRIVER_MEMORY_MIB: Final = 2_048
 
 _PACKAGES: Final = {
     "pyspark": (4, 5),
+    "duckdb": (1, 2),
+    "sqlframe": (4, 5),
     "pyarrow": (18, None),
     "pandas": (2, 3),
     "numpy": (2, None),

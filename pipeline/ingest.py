@@ -11,11 +11,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from pipeline.lake import Lake, tables_of
+from pipeline.read.source_check import TOPICS
 from pipeline.read.sources import PipelineSource, SourceLog
 from pipeline.tables import COMMITS
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
-
-TOPICS = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
+from protocol.names import OFFSETS_TOPIC
 
 
 class Ingested(NamedTuple):

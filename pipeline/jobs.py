@@ -14,7 +14,6 @@ from typing import Final
 from msgspec import Struct
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from pipeline.derive import anomalies as odd
 from pipeline.derive.audit import audit, went_back
@@ -25,6 +24,7 @@ from pipeline.derive.in_order import in_order
 from pipeline.derive.lag_trend import lag_trend
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
+from pipeline.engine import fn
 from pipeline.read.sources import PipelineSource
 from pipeline.tables import (
     COMMITS,

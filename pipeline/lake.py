@@ -19,9 +19,9 @@ from typing import Final
 from msgspec import Struct, field, structs
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.engine import fn
 from pipeline.read.files import read_text, replace_text
 from pipeline.tables import TABLES, Table
 from seams.operator_error import WrongInput

@@ -46,6 +46,10 @@ class Progress:
             ended.set()
             writer.join()
 
+    def line(self, text: str) -> None:
+        """One of its own, between steps."""
+        self._write(text)
+
     def total(self) -> None:
         """The last line: how long all of it took."""
         self._write(f"done in {_since(self._began_s)}")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.engine import fn
 from pipeline.jobs import JOBS
 from pipeline.read.files import folders
 from pipeline.result_tables import RESULTS

@@ -13,10 +13,12 @@ from typing import Final
 
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.engine import fn
 from pipeline.jobs import Job, JobInput
 from pipeline.read.files import folders, move_folder, remove_tree
+from pipeline.result_tables import RESULTS
 from seams.operator_error import WrongInput
 
 DAY_MS: Final = 86_400_000
@@ -51,8 +53,19 @@ def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Map
     for name, table in job.run(job_input).items():
         column = job.days[name]
         at = fn.col(column) if column else fn.lit(span.until_ms - 1)
-        rows[name] = _replace_days(spark, table, f"{out.rstrip('/')}/{name}", at, span)
+        rows[name] = _replace_days(
+            spark, _as_declared(name, table), f"{out.rstrip('/')}/{name}", at, span
+        )
     return rows
+
+
+def _as_declared(name: str, table: DataFrame) -> DataFrame:
+    """In the declared order and types: engines differ in the types of sums and constants."""
+    declared = from_arrow_schema(RESULTS[name].schema)
+    return table.select(
+        *(fn.col(field.name).cast(field.dataType.simpleString()).alias(field.name)
+          for field in declared)
+    )  # fmt: skip
 
 
 def _replace_days(

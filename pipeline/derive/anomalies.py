@@ -13,8 +13,9 @@ until_ms, score (ratio to the threshold; 1.0 is at the threshold) and evidence (
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
+
+from pipeline.engine import Window, fn
 
 STORM_SCORE: Final = 10.0  # spreads above the usual rate
 STORM_COMMITS: Final = 60  # a minute; fewer trouble nobody
@@ -135,11 +136,8 @@ def skewed_assignment_rows(group_metadata: DataFrame) -> DataFrame:
     listed = group_metadata.where("member_count > 1 AND protocol_type = 'consumer'").dropDuplicates(
         ["log_partition", "log_offset"]
     )
-    owned = fn.aggregate(
-        "member.assigned",
-        fn.lit(0),
-        lambda total, of_topic: total + fn.size(of_topic["partitions"]),
-    )
+    counts = fn.transform("member.assigned", lambda of_topic: fn.size(of_topic["partitions"]))
+    owned = fn.aggregate(counts, fn.lit(0), lambda total, count: total + count)
     owned = fn.coalesce(owned, fn.lit(0))  # null: a member whose assignment could not be read
     loads = listed.select("group", "generation", "log_timestamp_ms", member).withColumn(
         "owned", owned

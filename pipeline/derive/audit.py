@@ -6,9 +6,9 @@ lists the commits that went backwards and the deletions, without a sender.
 """
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from pipeline.derive.in_order import in_order
+from pipeline.engine import fn
 
 
 def audit(events: DataFrame) -> DataFrame:

@@ -8,9 +8,9 @@ spread is the median absolute deviation from it. A storm in the data changes nei
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
 
+from pipeline.engine import Window, fn
 from pipeline.tables import MINUTE_MS
 
 _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma

@@ -13,8 +13,9 @@ commits: in_order.py does both in one pass. Duplicates do not change which commi
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import DataFrame
+
+from pipeline.engine import Window, fn
 
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"

@@ -17,9 +17,9 @@ status of its worst partition; for a group STOP, STALL and REWIND become ERR.
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
 
+from pipeline.engine import Window, fn
 from pipeline.tables import PARTITION_KEY
 
 INTERVALS: Final = 10

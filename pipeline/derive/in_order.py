@@ -11,10 +11,10 @@ consumers).
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import DataFrame
 
 from pipeline.derive.effective import COMMITTED
+from pipeline.engine import Window, fn
 from pipeline.tables import PARTITION_KEY
 
 _KEPT: Final = [

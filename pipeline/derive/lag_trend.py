@@ -13,9 +13,9 @@ errors steeper and flatter (`high` null: it may never catch up). `r2` says how w
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
 
+from pipeline.engine import Window, fn
 from pipeline.tables import PARTITION_KEY
 
 HOUR_MS: Final = 3_600_000
@@ -85,12 +85,11 @@ def lag_trend(samples: DataFrame) -> DataFrame:
         fn.regr_syy(fn.col("lag"), x).alias("syy"),
     )
     spare = fn.col("samples") - 2
-    error = fn.when(
-        (spare > 0) & (fn.col("sxx") > 0),
-        fn.sqrt((1 - fn.col("r2")) * fn.col("syy") / fn.col("sxx") / spare),
-    )
+    # Without a spread nothing can be fitted; Spark says 1.0 then, or null.
+    fit = fn.when((fn.col("sxx") > 0) & (fn.col("syy") > 0), fn.col("r2"))
+    error = fn.when(spare > 0, fn.sqrt((1 - fit) * fn.col("syy") / fn.col("sxx") / spare))
     slope = fn.col("slope_per_s")
-    forecast = hourly.withColumn("slope_error_per_s", error)
+    forecast = hourly.withColumns({"r2": fit, "slope_error_per_s": error})
     margin = _ERRORS * fn.col("slope_error_per_s")
     return forecast.withColumns(
         {

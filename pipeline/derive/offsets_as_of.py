@@ -6,8 +6,8 @@ before it was ingested. `oldest_at_ms` says how far back the log of the group re
 """
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
+from pipeline.engine import fn
 from pipeline.tables import PARTITION_KEY
 
 

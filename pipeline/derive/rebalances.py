@@ -9,8 +9,9 @@ as in `^app-(?<version>[0-9.]+)-`. Without a pattern there are no versions.
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
+
+from pipeline.engine import Window, fn
 
 _FACTS: Final = [
     "group",

@@ -7,11 +7,11 @@ batches.
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+from pyspark.sql import Column, DataFrame
 
 from pipeline.derive.anomalies import STALLED_INSTANTS, STORM_COMMITS, STORM_SCORE, finding
 from pipeline.derive.group_health import EXPIRES_MS, INTERVALS
+from pipeline.engine import Window, fn
 from pipeline.tables import MINUTE_MS, PARTITION_KEY
 
 PAST_MS: Final = 60 * MINUTE_MS

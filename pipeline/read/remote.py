@@ -11,10 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import schema_of
+from pipeline.engine import fn
 from pipeline.read.data_source import read_chunks
 from pipeline.read.segments import NoSegments, Piece, ReadAt, end_of_log
 from pipeline.tables import Table

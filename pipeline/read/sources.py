@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import of_messages, rows_of, schema_of
+from pipeline.engine import fn
 from pipeline.lake import Lake
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.data_source import FORMAT

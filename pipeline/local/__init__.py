@@ -1,0 +1,1 @@
+"""Local engine: the rules of derive/ on DuckDB, without Spark and without Java."""
