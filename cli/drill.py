@@ -97,7 +97,7 @@ def run_one(
     from drills.clients.libraries import check_library
     from drills.files import write_report
     from drills.report import DrillReport, promise_text, summary_table
-    from drills.runner import DrillTarget, run_drill
+    from drills.runner import DrillRun, DrillTarget, run_drill
 
     scenario = find_drill(name)
     libraries = _names_of(clients)
@@ -111,14 +111,17 @@ def run_one(
         _address("--listen", listen),
     )
     started_at = instant(now_ms())
-    runs = []
-    for library in libraries:
-        click.echo(f"Drill {scenario.name} with {library} ...", err=True)
-        with tempfile.TemporaryDirectory(prefix="rollcall-drill-") as temporary:
-            runs.append(run_drill(scenario, library, target, Path(temporary)))
-    report = DrillReport(scenario, against or "", __version__, started_at, tuple(runs))
-    write_report(report, folder)
-    click.echo("\n".join(summary_table(runs)))
+    runs: list[DrillRun] = []
+    try:
+        for library in libraries:
+            click.echo(f"Drill {scenario.name} with {library} ...", err=True)
+            with tempfile.TemporaryDirectory(prefix="rollcall-drill-") as temporary:
+                runs.append(run_drill(scenario, library, target, Path(temporary)))
+    finally:
+        report = DrillReport(scenario, against or "", __version__, started_at, tuple(runs))
+        if runs:  # of libraries before the one that could not run, too
+            write_report(report, folder)
+            click.echo("\n".join(summary_table(runs)))
     for run in runs:
         for verdict in run.verdicts:
             if not verdict.is_kept:

@@ -139,6 +139,7 @@ class _Runner:
         upstream = self._target.against or (self._daemon.address if self._daemon else ("", 0))
         server = f"{upstream[0]}:{upstream[1]}"
         self._prepare(server)
+        self._stack.push(partial(self._leave_nothing, server))
         self._bootstrap = self._proxy.start(upstream)
         load = RecordLoad(
             self._events,
@@ -164,7 +165,6 @@ class _Runner:
         probe.stop()
         deadline = time.monotonic() + CALL_WITHIN_S / 3
         probe.probe_last(lambda: time.monotonic() > deadline)
-        self._clean_up(server)
         return self._result()
 
     def _prepare(self, server: str) -> None:
@@ -180,8 +180,11 @@ class _Runner:
         except (BrokenWire, CallRefused) as error:
             raise CannotRun(f"{server}: {error}") from None
 
-    def _clean_up(self, server: str) -> None:
-        """A server that goes on after the drill keeps nothing of it."""
+    def _leave_nothing(self, server: str, *failure: object) -> None:
+        """A server that goes on after the drill keeps nothing of it, however the drill ends.
+
+        Called when the members have ended. What ended the drill is told, rather than what is left.
+        """
         if self._target.against is None:
             return
         try:
@@ -191,7 +194,8 @@ class _Runner:
             finally:
                 wire.close()
         except (BrokenWire, CallRefused) as error:
-            raise CannotRun(f"{server}: topic {self._topic} is left: {error}") from None
+            if failure[0] is None:
+                raise CannotRun(f"{server}: topic {self._topic} is left: {error}") from None
 
     def _form(self) -> None:
         """Members come in turn, each when the others have their shares: the first one leads."""

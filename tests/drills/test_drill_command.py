@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from cli.commands import cli
 from drills.catalog import shipped_drills
@@ -21,6 +22,8 @@ from drills.clients import libraries
 from drills.clients.libraries import LIBRARIES
 from drills.events import wait_for
 from pipeline.java import NoJava
+from tests.broker.daemon import TEST_SETTINGS
+from tests.conftest import StartDaemon
 from tests.drills.planted import DAEMON_DEFECTS
 from tests.interop.kafka_tools import require_kafka_tools
 
@@ -177,6 +180,23 @@ def test_a_drill_that_is_killed_ends_what_it_started_and_nothing_else(tmp_path: 
         finally:
             killed.kill()
             bystander.kill()
+
+
+def test_a_drill_that_could_not_run_leaves_nothing_on_a_running_server(
+    tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    server = start_daemon(TEST_SETTINGS).bootstrap
+    (tmp_path / "my.toml").write_text(f'{GROUP}[[step]]\ndo = "wait"\nfor_s = 0.1\n')
+    program = tmp_path / "client"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    clients = f"exec:{program}"
+    done = drill(tmp_path, "run", "my.toml", "--clients", clients, "--against", server)
+
+    assert done.returncode == 2
+    assert "ended with 3" in done.stderr.splitlines()[-1]
+    topics = AdminClient({"bootstrap.servers": server}).list_topics(timeout=60).topics
+    assert [name for name in topics if name.startswith("rollcall-drill")] == []
 
 
 @LONG_ONLY
