@@ -3,6 +3,8 @@
     GET /api/node            numbers of the node, as /metrics has them
     GET /api/logs[?search=TEXT][&sort=[-]NAME][&page=N][&limit=N]
                              each partition's log; NAME of topic, segments, bytes, records
+    GET /api/log?topic=T&partition=N[&limit=N]
+                             the log of one partition with its newest segments
     GET /api/purgatory[?search=TEXT][&kind=KIND][&limit=N]
                              delayed operations, the first due first
 docs/console.md describes the fields.
@@ -17,17 +19,21 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from broker.daemon import Daemon
-from console.answers import answer_json, refusal, whole_number
+from console.answers import answer_json, number_asked, refusal, whole_number
 from console.slices import Slices
 from protocol.names import OFFSETS_TOPIC
 from purgatory.op import DelayedOp
 from rollcall import __version__
 from storage.api import TopicLog, TopicPartition
+from storage.batch.record_batch import NO_TIMESTAMP
 from storage.log.partition_log import PartitionLog
+from storage.log.segment import Segment
 
 LOGS_PER_PAGE: Final = 50
 LOGS_PER_PAGE_MAX: Final = 1_000
 LAST_PAGE: Final = 1_000_000
+SEGMENTS_DEFAULT: Final = 100
+SEGMENTS_MAX: Final = 1_000
 OPERATIONS_DEFAULT: Final = 100
 OPERATIONS_MAX: Final = 1_000
 OPERATIONS_AT_ONCE: Final = 1_000
@@ -78,6 +84,7 @@ class NodeApi:
         return [
             web.get("/api/node", self._node),
             web.get("/api/logs", self._logs),
+            web.get("/api/log", self._log),
             web.get("/api/purgatory", self._purgatory),
         ]
 
@@ -168,6 +175,31 @@ class NodeApi:
         }
         return await answer_json(content, rows=len(shown))
 
+    async def _log(self, request: web.Request) -> web.Response:
+        topic = request.query.get("topic")
+        try:
+            partition = number_asked(request, "partition")
+            limit = whole_number(request, "limit", SEGMENTS_DEFAULT, SEGMENTS_MAX)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        if topic is None or partition is None:
+            return refusal(400, "topic=T and partition=N are needed")
+        key = TopicPartition(topic, partition)
+        view = self._daemon.store.partitions().get(key)
+        log = self._daemon.store.partition_log(key)
+        if view is None or log is None:
+            return refusal(404, f"there is no log of {topic!r} {partition}")
+        segments = tuple(log.segments)
+        shown = [_segment_json(segment) for segment in segments[-limit:]]
+        content: dict[str, object] = {
+            **_log_row(key, view, log).as_json(),
+            "log_end_offset": view.log_end_offset,
+            "recovery_point": log.recovery_point,
+            "segments_total": len(segments),
+            "segments": shown,
+        }
+        return await answer_json(content, rows=len(shown))
+
     async def _purgatory(self, request: web.Request) -> web.Response:
         try:
             limit = whole_number(request, "limit", OPERATIONS_DEFAULT, OPERATIONS_MAX)
@@ -248,6 +280,16 @@ def _log_row(key: TopicPartition, view: TopicLog, log: PartitionLog) -> LogRow:
         view.high_watermark,
         ",".join(cleanup),
     )
+
+
+def _segment_json(segment: Segment) -> dict[str, object]:
+    has_time = segment.max_timestamp != NO_TIMESTAMP
+    return {
+        "base_offset": segment.base_offset,
+        "next_offset": segment.next_offset,
+        "bytes": segment.size,
+        "max_timestamp_ms": segment.max_timestamp if has_time else None,
+    }
 
 
 def _journal(daemon: Daemon) -> dict[str, object]:

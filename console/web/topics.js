@@ -1,6 +1,6 @@
 // Topics: all of them, and one with its partitions.
 import {
-  bytes, failure, get, html, listState, live, nothing, number, pager, render, short, shown, sortHeader, throttled, topicLink,
+  bytes, failure, follow, get, html, listState, live, nothing, number, pager, render, short, shown, sortHeader, throttled, timeElement, topicLink,
 } from "./common.js";
 
 const REFRESH_MS = 5_000;
@@ -71,12 +71,15 @@ export function showAll(main) {
 export function showOne(main, name) {
   document.title = `${name} – Rollcall`;
   let content = null;
+  let log = null;
   let error = null;
-  const state = listState({ page: 1, limit: 100 }, () => load());
+  const state = listState({ page: 1, limit: 100, partition: "" }, () => load());
 
   async function load() {
     try {
-      content = await get("/api/topic", { topic: name, ...state.values });
+      const { page, limit, partition } = state.values;
+      content = await get("/api/topic", { topic: name, page, limit });
+      log = partition === "" ? null : await get("/api/log", { topic: name, partition });
       error = null;
     } catch (fault) {
       error = fault;
@@ -104,14 +107,30 @@ export function showOne(main, name) {
         <thead><tr><th scope="col">Partition</th><th scope="col" class="number">Log start</th><th scope="col" class="number">High watermark</th>
           <th scope="col" class="number">Log end</th><th scope="col" class="number">Leader epoch</th><th scope="col" class="number">Size</th></tr></thead>
         <tbody>${content.partitions.map((each) => html`<tr>
-          <th scope="row">${each.partition} ${each.offline ? html`<span class="chip bad">offline</span>` : nothing}</th>
+          <th scope="row"><a href=${state.link({ partition: `${each.partition}` })} @click=${(event) => follow(event, () => state.change({ partition: `${each.partition}` }))}>${each.partition}</a> ${each.offline ? html`<span class="chip bad">offline</span>` : nothing}</th>
           <td data-label="Log start" class="number">${number(each.log_start_offset)}</td>
           <td data-label="High watermark" class="number">${number(each.high_watermark)}</td>
           <td data-label="Log end" class="number">${number(each.log_end_offset)}</td>
           <td data-label="Leader epoch" class="number">${number(each.leader_epoch)}</td>
           <td data-label="Size" class="number">${bytes(each.bytes)}</td></tr>`)}</tbody>
       </table></div>
-      ${pager(content.page, content.pages, (page) => state.link({ page }), (page) => state.change({ page }))}`;
+      ${pager(content.page, content.pages, (page) => state.link({ page }), (page) => state.change({ page }))}
+      ${log ? segments() : nothing}`;
+  }
+
+  function segments() {
+    const fact = (label, value) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`;
+    return html`<section class="card" aria-labelledby="log-title"><h2 id="log-title">Log of partition ${log.partition}</h2>
+      <dl class="facts">${fact("Cleanup", log.cleanup)}${fact("On disk up to offset", number(log.recovery_point))}${fact("Segments", number(log.segments_total))}</dl>
+      <div class="scroll"><table>
+        <caption>${number(log.segments.length)} of ${number(log.segments_total)} segments, the newest first</caption>
+        <thead><tr><th scope="col" class="number">First offset</th><th scope="col" class="number">End</th><th scope="col" class="number">Size</th><th scope="col">Newest record</th></tr></thead>
+        <tbody>${log.segments.toReversed().map((each) => html`<tr>
+          <th scope="row" class="number">${number(each.base_offset)}</th>
+          <td class="number">${number(each.next_offset)}</td>
+          <td class="number">${bytes(each.bytes)}</td>
+          <td>${timeElement(each.max_timestamp_ms)}</td></tr>`)}</tbody>
+      </table></div></section>`;
   }
 
   draw();

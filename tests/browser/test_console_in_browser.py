@@ -270,6 +270,9 @@ async def test_topics_and_the_node(daemon: Daemon, browser: Browser) -> None:
         "[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'orders').click()"
     )
     await page.until(f"{ROWS} === 4")
+    await page.run("document.querySelector('tbody th a').click()")
+    await page.until("document.querySelector('#log-title')")
+    assert await page.run("location.search") == "?partition=0"
     await page.picture(PICTURES / "topic.png", whole=False)
     await fine(page)
     page = await browser.open(at(daemon, "/console/node"))

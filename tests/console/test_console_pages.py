@@ -244,6 +244,16 @@ def test_the_node_its_logs_and_its_purgatory(busy: Daemon) -> None:
         (0, 1),
         (1, 0),
     ]
+    log = ask(busy, "/api/log?topic=orders&partition=0").json()
+    assert (log["segments_total"], log["log_end_offset"], log["cleanup"]) == (1, 10, "delete")
+    (segment,) = log["segments"]  # type: ignore[misc]
+    assert (segment["base_offset"], segment["next_offset"]) == (0, 10)
+    assert segment["bytes"] == log["bytes"]
+    assert segment["max_timestamp_ms"] > 0
+    assert ask(busy, "/api/log?topic=orders&partition=1").json()["segments"] == []
+    assert ask(busy, "/api/log?topic=orders&partition=2").status == 404
+    assert ask(busy, "/api/log?topic=orders&partition=-1").status == 404
+    assert ask(busy, "/api/log?topic=orders").status == 400
     waiting = ask(busy, "/api/purgatory?kind=DelayedHeartbeat&search=BILL").json()
     (operation,) = waiting["operations"]  # type: ignore[misc]
     assert operation["kind"] == "DelayedHeartbeat"
