@@ -34,7 +34,7 @@ export function drawTimeline(content, rangeSeconds) {
     </ul>
     <div class="timeline"><svg width=${wide} height=${high} viewBox="0 0 ${wide} ${high}" role="img" aria-label=${label}>
       ${content.rebalances.map((each) => band(each, x, from, to, high))}
-      ${ticks(from, to, wide - left).map((ms) => svg`<line class="tick" x1=${x(ms)} x2=${x(ms)} y1=${TOP - 4} y2=${high}></line><text class="time" x=${x(ms)} y="12" text-anchor="middle">${timeOfDay(ms)}</text>`)}
+      ${ticks(from, to, wide - left).map((ms) => svg`<line class="tick" x1=${x(ms)} x2=${x(ms)} y1=${TOP - 4} y2=${high}></line><text class="time" x=${x(ms)} y="12" text-anchor=${x(ms) > wide - 30 ? "end" : "middle"}>${timeOfDay(ms)}</text>`)}
       ${content.restarts_ms.filter((ms) => ms >= from).map((ms) => svg`<line class="restart" x1=${x(ms)} x2=${x(ms)} y1=${TOP - 4} y2=${high}><title>The coordinator started: ${instant(ms)}</title></line>`)}
       ${lanes.map((each, at) => lane(each, TOP + at * LANE, x, from, to, left, wide))}
     </svg></div>
