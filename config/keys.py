@@ -444,7 +444,8 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     rollcall_snapshot_bytes: int = integer(
         1_048_576,
         "A partition of __consumer_offsets gets a new snapshot when its log has grown by this "
-        "much. A start reads the snapshot and the log after it.",
+        "much. A start reads the snapshot and the log after it. When all partitions together have "
+        "grown by 16 times as much, those with smaller growths get one too.",
         at_least=4_096,
         long=True,
     )

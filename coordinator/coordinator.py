@@ -34,6 +34,7 @@ from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_c
 from coordinator.settings import GroupSettings, apply_dynamic_settings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
+from coordinator.stored_commits import LoadedRecord, loaded_records
 from coordinator.transactional_commits import TransactionalCommits
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
@@ -73,7 +74,7 @@ from seams.reply_token import ReplyToken
 from seams.stopwatch import Stopwatch, stopped
 from seams.topics_view import TopicsView
 from seams.transactions import TransactionVerifier
-from storage.api import Log, LoggedRecord, Position
+from storage.api import Log, Position
 
 R = TypeVar("R", bound=GroupRequest)
 
@@ -390,7 +391,10 @@ class GroupCoordinator:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
         self._loading[partition].load_from(load_start)
 
-    def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None:
+    records_of = staticmethod(loaded_records)
+    """What a batch of the log says, for `load`. In any thread."""
+
+    def load(self, partition: int, records: Sequence[LoadedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
         shard = self._loading[partition]
         shard.load(records)

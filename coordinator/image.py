@@ -12,13 +12,15 @@ from coordinator.group_types import AnyGroup, group_of_plain
 from coordinator.offsets.transactions import OffsetTransactions, no_transactions
 from coordinator.records import RecordSkipped
 from coordinator.restore import (
+    apply_commits,
     apply_marker,
     apply_record,
     apply_transactional_record,
     note_plain_record,
 )
+from coordinator.stored_commits import LoadedRecord, StoredCommits
 from protocol.names import GroupId
-from storage.api import LoggedRecord, Position, StoredMarker, StoredRecord
+from storage.api import Position, StoredMarker, StoredRecord
 
 MEANING: Final = 3
 """Raise it when restore.py learns to read what it skipped, or keeps more of a group than before:
@@ -79,8 +81,15 @@ class Image:
         self.skipped = list(load_start.skipped)
         self.transactions = load_start.transactions or no_transactions()
 
-    def apply(self, record: LoggedRecord) -> None:
-        """Write a record of the log into the groups. Raises UnreadableRecord."""
+    def apply(self, record: LoadedRecord) -> None:
+        """Write what the log says next into the groups. Raises UnreadableRecord."""
+        if isinstance(record, StoredCommits):
+            apply_commits(self, record)
+            pending = self.transactions.pending
+            if pending.by_group:
+                for partition in record.partitions:
+                    pending.supersede(record.group_id, record.topic, partition)
+            return
         if isinstance(record, StoredRecord):
             nothing = apply_record(self, record)
             if self.transactions.pending.by_group:

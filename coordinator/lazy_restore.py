@@ -13,9 +13,9 @@ from coordinator.group_types import AnyGroup, started_after_load
 from coordinator.image import NOTHING, Image, LoadStart
 from coordinator.records import RecordSkipped
 from coordinator.shard_context import ShardContext
+from coordinator.stored_commits import LoadedRecord
 from protocol.names import GroupId, TopicName
 from seams.now import Now
-from storage.api import LoggedRecord
 
 
 class LazyRestore:
@@ -50,7 +50,7 @@ class LazyRestore:
         """What the log said before some position; its records follow."""
         self._image = Image(load_start)
 
-    def apply(self, records: Iterable[LoggedRecord]) -> None:
+    def apply(self, records: Iterable[LoadedRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
         apply = self._image.apply
         for record in records:

@@ -19,6 +19,7 @@ from coordinator.offsets.offset_fetch import (
     fetched_bytes,
     is_large,
     offset_fetch_response,
+    refuse_offset_fetch,
     wanted_groups,
 )
 from coordinator.pending_answers import Send
@@ -112,6 +113,9 @@ class ManyGroups:
         assert isinstance(request, OffsetFetchRequest)
         version = token.api_version
         wanted = wanted_groups(request, version)
+        if len(wanted) == 1:
+            self._fetch_of_one(request, wanted[0], token, now)
+            return
         budget = AnswerBudget()
 
         def build(found: list[tuple[int, OffsetFetchResponseGroup]], _: ErrorCode) -> Response:
@@ -124,8 +128,7 @@ class ManyGroups:
             found, position = shard.offset_turns.fetch(
                 group, token, now, require_stable=request.require_stable
             )
-            counts_against_budget = len(wanted) > 1 or is_large(found)
-            if counts_against_budget and not budget.takes(fetched_bytes(found)):
+            if not budget.takes(fetched_bytes(found)):
                 return ErrorCode.INVALID_REQUEST
             return [(place, found)], position
 
@@ -150,6 +153,53 @@ class ManyGroups:
             return
         combined = CombinedAnswer(token, len(wanted), build, self._reply)
         self._ask(questions(), combined, now)
+
+    def _fetch_of_one(
+        self,
+        request: OffsetFetchRequest,
+        group: OffsetFetchRequestGroup,
+        token: ReplyToken,
+        now: Now,
+    ) -> None:
+        """The same for a single group, as consumers ask: most often what is found is stored."""
+        version = token.api_version
+
+        def refusals(error_code: ErrorCode) -> Sequence[OffsetFetchResponseGroup]:
+            return (refuse_offset_fetch(group, version, error_code),)
+
+        def build(found: list[OffsetFetchResponseGroup], _: ErrorCode) -> Response:
+            return offset_fetch_response(found, version)
+
+        def refuse(error_code: ErrorCode) -> None:
+            self._reply(token, offset_fetch_response(refusals(error_code), version))
+
+        if not self._authorizer.may_describe_group(token, group.group_id):
+            return refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if not fits_string(group.group_id):
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        partition = partition_of(group.group_id, len(self._active))
+        shard = self._active[partition]
+        if shard is None:
+            return refuse(self._absence(partition))
+        try:
+            found, position = shard.offset_turns.fetch(
+                group, token, now, require_stable=request.require_stable
+            )
+        except DecisionFailed as failed:
+            refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise failed.failure from None
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            refuse(ErrorCode.NOT_COORDINATOR)
+            self._fail(shard, failure, now)
+            return None
+        if is_large(found) and not AnswerBudget().takes(fetched_bytes(found)):
+            return refuse(ErrorCode.INVALID_REQUEST)
+        if position <= shard.answers.stored:
+            self._reply(token, offset_fetch_response((found,), version))
+        else:
+            combined = CombinedAnswer(token, 1, build, self._reply)
+            shard.answers.add(position, combined.part((found,), refusals), now.mono_ms)
+        return None
 
     def list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)

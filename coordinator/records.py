@@ -190,12 +190,12 @@ _new_offset_key: Final[Callable[[tuple[GroupId, TopicName, int]], OffsetKey]] = 
 
 def read_offset_key(key: bytes) -> OffsetKey:
     """The key of a record of type 1, or of its ancestor, type 0."""
-    group_id, topic = _read_offset_key_prefix(key[:-4])
+    group_id, topic = read_offset_key_prefix(key[:-4])
     return _new_offset_key((group_id, topic, _INT32.unpack_from(key, len(key) - 4)[0]))
 
 
 @lru_cache(maxsize=KEY_PREFIXES_READ)
-def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
+def read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
     """Cached for the sake of a load, which meets each (group, topic) again and again."""
     try:
         group_id, pos = _read_string(prefix, 2)
@@ -208,7 +208,7 @@ def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
 
 
 @lru_cache(maxsize=COMMIT_TIMES_CACHED)
-def _one_time(committed_at_ms: int) -> int:
+def one_time(committed_at_ms: int) -> int:
     """The partitions of one commit share its time: 32 bytes each that a load need not keep."""
     return committed_at_ms
 
@@ -219,7 +219,7 @@ def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> Committ
         # What nearly all of a log consists of: version 4, no metadata, a topic id.
         version, offset, epoch, length, committed_at_ms, tags, raw_id = _WHOLE_V4.unpack(value)
         if version == 4 and length == 1 and tags == _TOPIC_ID_TAG:
-            time = _one_time(committed_at_ms)
+            time = one_time(committed_at_ms)
             return CommittedOffset(offset, epoch, "", time, -1, read_uuid(raw_id))
     if kind == LEGACY_OFFSET_COMMIT:
         old = read_value(LegacyOffsetCommitValue, kind, value)

@@ -35,6 +35,7 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
+from coordinator.stored_commits import StoredCommits
 from protocol.names import GroupId
 from protocol.primitives import Malformed
 from storage.api import StoredMarker, StoredRecord, TransactionalRecord
@@ -95,6 +96,17 @@ def _apply_offset(groups: GroupTable, kind: int, key: bytes, record: StoredRecor
     if partitions is None:
         partitions = group.offsets[topic] = {}
     partitions[partition] = commit
+
+
+def apply_commits(groups: GroupTable, stored: StoredCommits) -> None:
+    """Write the commits of a batch into their group, which is a simple one if it is new."""
+    group = groups.get(stored.group_id)
+    if group is None:
+        group = groups[stored.group_id] = new_group(stored.group_id, stored.timestamp_ms)
+    partitions = group.offsets.get(stored.topic)
+    if partitions is None:
+        partitions = group.offsets[stored.topic] = {}
+    partitions.update(zip(stored.partitions, stored.commits, strict=True))
 
 
 # ---------------------------------------------------------------- transactions

@@ -47,6 +47,7 @@ from coordinator.outcome import Outcome, Reply
 from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands
 from coordinator.refusals import GroupRequest, refused
 from coordinator.shard_context import ShardContext
+from coordinator.stored_commits import LoadedRecord
 from protocol.answer_budget import AnswerBudget
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -59,7 +60,7 @@ from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from storage.api import Log, LoggedRecord, Position
+from storage.api import Log, Position
 
 Observe = Callable[[AnyEvent], None]
 
@@ -458,7 +459,7 @@ class Shard:
         self.loading.begin(load_start)
         self.loaded_to = load_start.position
 
-    def load(self, records: Iterable[LoggedRecord]) -> None:
+    def load(self, records: Iterable[LoadedRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
         assert self.loading is not None
         self.loading.apply(records)

@@ -223,7 +223,7 @@ The jobs are plain PySpark and use any Spark session:
 
 Every worker needs Python 3.11 or later, in the driver's minor version. It also needs the packages
 of the extra, and these of the base install: numpy, pandas, pyarrow, google-crc32c, cramjam,
-msgpack, msgspec, sortedcontainers; for the report matplotlib. `spark.pyspark.python` or
+msgpack, msgspec; for the report matplotlib. `spark.pyspark.python` or
 PYSPARK_PYTHON names that Python (on one machine the command sets it). Rollcall itself is shipped as
 the archive. A worker does not need the archive if its Python has Rollcall installed at the driver's
 path. Driver and workers must see segments, lake and results at the same path.

@@ -1,52 +1,99 @@
-"""Deadline queue: the next op to expire, in a sorted table of (deadline_ms, sequence) -> op.
+"""Deadline queue: the next op to expire, and removal of any op at a constant cost.
 
-Kafka has a hierarchical timing wheel here (`TimingWheel`), made for millions of timers and many
-threads. One thread and tens of thousands of timers are served by a sorted dict; equal deadlines
-fire in the order they were filed, which keeps a replay deterministic.
+A bucket for each millisecond that something expires in, and a heap of these milliseconds. An insert
+and a removal touch one bucket; only a new millisecond touches the heap, and one whose bucket has
+become empty stays there until it comes up, or until most of the heap is such. Equal deadlines fire
+in the order they were filed, which keeps a replay deterministic. Kafka has a hierarchical timing
+wheel here (`TimingWheel`), whose buckets are as wide as its ticks.
 """
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from heapq import heapify, heappop, heappush
+from typing import Final, Generic, Protocol, TypeVar
 
-from sortedcontainers import SortedDict
 
-OpT = TypeVar("OpT")
-Ticket = tuple[int, int]
-"""Where an op is filed: (deadline_ms, sequence)."""
+class HasDeadline(Protocol):
+    """What is filed: hashable, and its deadline never changes."""
+
+    @property
+    def deadline_ms(self) -> int: ...
+
+
+OpT = TypeVar("OpT", bound=HasDeadline)
+
+STALE_KEPT: Final = 64
+"""Milliseconds without an op that may stay in the heap, besides as many as it has with one."""
 
 
 class Deadlines(Generic[OpT]):
+    __slots__ = ("_buckets", "_count", "_heap", "_queued")
+
     def __init__(self) -> None:
-        self._by_ticket: SortedDict = SortedDict()
-        self._sequence = 0
+        # Dicts for their order, and because any op may be removed.
+        self._buckets: dict[int, dict[OpT, None]] = {}
+        self._heap: list[int] = []
+        self._queued: set[int] = set()  # what is in the heap, once each
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._by_ticket)
+        return self._count
 
-    def add(self, deadline_ms: int, op: OpT) -> Ticket:
-        self._sequence += 1
-        ticket = (deadline_ms, self._sequence)
-        self._by_ticket[ticket] = op
-        return ticket
+    def __contains__(self, op: OpT) -> bool:
+        bucket = self._buckets.get(op.deadline_ms)
+        return bucket is not None and op in bucket
 
-    def remove(self, ticket: Ticket) -> None:
-        del self._by_ticket[ticket]
+    def __iter__(self) -> Iterator[OpT]:
+        for bucket in self._buckets.values():
+            yield from bucket
+
+    def add(self, op: OpT) -> bool:
+        """File an op; False if it is filed already."""
+        deadline_ms = op.deadline_ms
+        bucket = self._buckets.get(deadline_ms)
+        if bucket is None:
+            self._buckets[deadline_ms] = {op: None}
+            if deadline_ms not in self._queued:
+                self._queued.add(deadline_ms)
+                heappush(self._heap, deadline_ms)
+        elif op in bucket:
+            return False
+        else:
+            bucket[op] = None
+        self._count += 1
+        return True
+
+    def remove(self, op: OpT) -> bool:
+        """Take an op out; False if it is not filed."""
+        deadline_ms = op.deadline_ms
+        bucket = self._buckets.get(deadline_ms)
+        if bucket is None or op not in bucket:
+            return False
+        self._count -= 1
+        if len(bucket) > 1:
+            del bucket[op]
+            return True
+        del self._buckets[deadline_ms]
+        if len(self._heap) > 2 * len(self._buckets) + STALE_KEPT:
+            self._heap = list(self._buckets)
+            heapify(self._heap)
+            self._queued = set(self._heap)
+        return True
 
     def next_ms(self) -> int | None:
         """The nearest deadline, or None when nothing is filed."""
-        if not self._by_ticket:
-            return None
-        ticket: Ticket = self._by_ticket.peekitem(0)[0]
-        return ticket[0]
+        heap, buckets = self._heap, self._buckets
+        while heap:
+            if heap[0] in buckets:
+                return heap[0]
+            self._queued.discard(heappop(heap))
+        return None
 
     def pop_due(self, now_ms: int) -> Iterator[OpT]:
         """Take out, in deadline order, every op whose deadline is not after `now_ms`.
 
         Ops may be removed or added while the caller works through the due ones.
         """
-        while self._by_ticket:
-            ticket, op = self._by_ticket.peekitem(0)
-            if ticket[0] > now_ms:
-                return
-            del self._by_ticket[ticket]
+        while (deadline_ms := self.next_ms()) is not None and deadline_ms <= now_ms:
+            op = next(iter(self._buckets[deadline_ms]))
+            self.remove(op)
             yield op

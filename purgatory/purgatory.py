@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from purgatory.deadlines import Deadlines, Ticket
+from purgatory.deadlines import Deadlines
 from purgatory.op import DelayedOp
 
 CommandT = TypeVar("CommandT")
@@ -32,14 +32,13 @@ class Purgatory(Generic[CommandT]):
 
     def __init__(self) -> None:
         self._deadlines: Deadlines[DelayedOp[CommandT]] = Deadlines()
-        self._tickets: dict[DelayedOp[CommandT], Ticket] = {}
         # Dicts for their order: ops under one key are asked in the order in which they were parked.
         self._watchers: dict[Hashable, dict[DelayedOp[CommandT], None]] = {}
 
     @property
     def delayed(self) -> int:
         """How many ops wait (Kafka's NumDelayedOperations)."""
-        return len(self._tickets)
+        return len(self._deadlines)
 
     @property
     def watched(self) -> int:
@@ -48,12 +47,12 @@ class Purgatory(Generic[CommandT]):
 
     def operations(self) -> tuple[DelayedOp[CommandT], ...]:
         """Those that wait now, for a reader that takes pauses."""
-        return tuple(self._tickets)
+        return tuple(self._deadlines)
 
     def by_kind(self) -> dict[str, OfKind]:
         """The two numbers above, and the next deadline, by type of op; walks over all of them."""
         found: dict[str, OfKind] = {}
-        for op in self._tickets:
+        for op in self._deadlines:
             kind = type(op).__name__
             ops, keys, deadline_ms = found.get(kind, (0, 0, op.deadline_ms))
             found[kind] = OfKind(ops + 1, keys + len({*op.keys}), min(deadline_ms, op.deadline_ms))
@@ -72,11 +71,15 @@ class Purgatory(Generic[CommandT]):
 
     def watch(self, op: DelayedOp[CommandT]) -> None:
         """Park without a check: for ops that only time can end."""
-        if op in self._tickets:
+        if not self._deadlines.add(op):
             raise AssertionError(f"{op!r} is parked already")
-        self._tickets[op] = self._deadlines.add(op.deadline_ms, op)
+        watchers = self._watchers
         for key in op.keys:
-            self._watchers.setdefault(key, {})[op] = None
+            ops = watchers.get(key)
+            if ops is None:
+                watchers[key] = {op: None}
+            else:
+                ops[op] = None
 
     def check_and_complete(self, key: Hashable) -> list[CommandT]:
         """Check every op under `key`; the commands of those that completed."""
@@ -97,7 +100,6 @@ class Purgatory(Generic[CommandT]):
         """
         commands = []
         for op in islice(self._deadlines.pop_due(now_ms), ops_max):
-            del self._tickets[op]
             self._unwatch(op)
             command = op.on_expiration()
             if command is not None:
@@ -106,7 +108,10 @@ class Purgatory(Generic[CommandT]):
 
     def cancel(self, key: Hashable) -> int:
         """Remove every op under `key`, without a command; returns their number."""
-        return sum(self._end(op) for op in tuple(self._watchers.get(key, ())))
+        ops = self._watchers.get(key)
+        if ops is None:
+            return 0
+        return sum([self._end(op) for op in tuple(ops)])
 
     def watching(self, key: Hashable) -> bool:
         return key in self._watchers
@@ -117,32 +122,31 @@ class Purgatory(Generic[CommandT]):
         return min(deadlines, default=None)
 
     def cancel_all(self) -> int:
-        return sum(self._end(op) for op in tuple(self._tickets))
+        return sum(self._end(op) for op in tuple(self._deadlines))
 
     def _end(self, op: DelayedOp[CommandT]) -> bool:
         """Remove the op; False if it has ended before."""
-        ticket = self._tickets.pop(op, None)
-        if ticket is None:
+        if not self._deadlines.remove(op):
             return False
-        self._deadlines.remove(ticket)
         self._unwatch(op)
         return True
 
     def _unwatch(self, op: DelayedOp[CommandT]) -> None:
         for key in op.keys:
             ops = self._watchers.get(key)
-            if ops is None:
+            if ops is None or op not in ops:
                 continue  # an op may name one key twice
-            ops.pop(op, None)
-            if not ops:
+            if len(ops) > 1:
+                del ops[op]
+            else:
                 del self._watchers[key]
 
     def check(self) -> None:
-        """Assert that the three tables agree; called by tests after every step."""
-        assert len(self._tickets) == len(self._deadlines), (
-            "an op without a deadline, or the reverse"
-        )
+        """Assert that the tables agree; called by tests after every step."""
+        assert len(self._deadlines) == sum(1 for _ in self._deadlines), "the count is wrong"
+        for op in self._deadlines:
+            assert all(op in self._watchers[key] for key in op.keys), f"{op!r} is not watched"
         for key, ops in self._watchers.items():
             assert ops, f"no op is left under {key!r}"
             for op in ops:
-                assert op in self._tickets, f"{op!r} is watched under {key!r} but has ended"
+                assert op in self._deadlines, f"{op!r} is watched under {key!r} but has ended"

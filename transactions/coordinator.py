@@ -26,6 +26,7 @@ from seams.topics_view import TopicsView
 from seams.transactions import Done as PartitionsDone
 from seams.transactions import TransactionPartitions
 from storage.api import Log, LoggedRecord, Position, TopicPartition
+from storage.batch.control_batch import logged_records
 from transactions.commands import AddPartitions, TransactionCommand
 from transactions.decision_failed import TransactionDecisionFailed
 from transactions.events import TransactionEvent, TransactionsLoadFailed
@@ -268,6 +269,9 @@ class TransactionCoordinator:
     def load_from(self, partition: int, load_start: object) -> None:  # noqa: ARG002
         """Forget what was loaded of it so far. There are no snapshots: the whole log follows."""
         self._loading[partition].load_from_start()
+
+    records_of = staticmethod(logged_records)
+    """What a batch of the log says, for `load`. In any thread."""
 
     def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableTransactionRecord:

@@ -6,7 +6,9 @@ called: the worker process starts with few imports. `run_worker` is all that the
 requests from stdin, answers to stdout, each a length and a msgpack map. `worker.py` is the other
 end of the two pipes.
 
-The worker does one job at a time in its main thread. Another thread reads stdin. When stdin ends,
+The worker does one job at a time, in a thread of low priority unless the job is urgent. (Where a
+thread has no priority of its own, all jobs have the low one from the first of them on.) Another
+thread reads stdin. When stdin ends,
 the process ends, in the middle of a job too: it outlives neither a stop of the daemon nor its
 `kill -9`. Every job must therefore leave only files that a start removes.
 """
@@ -34,6 +36,9 @@ MAX_MESSAGE_BYTES: Final = 64 << 20
 
 NICENESS: Final = 10
 """The daemon's two threads have priority; this work has no deadline."""
+
+URGENT_JOB: Final = "urgent"
+"""The argument of a job that runs with the daemon's own priority."""
 
 SELF_TEST: Final = "self-test"
 TAKE_SNAPSHOT: Final = "fold"
@@ -107,20 +112,35 @@ def read_message(pipe: IO[bytes]) -> Arguments | None:
 def run_worker() -> None:
     """The worker process, until its stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the daemon
-    os.nice(NICENESS)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not become an answer
     requests: SimpleQueue[Arguments] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), name="listen", daemon=True).start()
     disk = RealDisk()
     while True:
-        write_message(answers, _answer(disk, requests.get()))
+        write_message(answers, _in_priority(disk, requests.get()))
 
 
 def _listen(requests: "SimpleQueue[Arguments]") -> None:
     while (request := read_message(sys.stdin.buffer)) is not None:
         requests.put(request)
     os._exit(0)  # in the middle of a job too: nothing reads its result
+
+
+def _in_priority(disk: Disk, request: Arguments) -> Arguments:
+    arguments = request.get("arguments")
+    if isinstance(arguments, dict) and arguments.get(URGENT_JOB):
+        return _answer(disk, request)
+    found: list[Arguments] = []
+
+    def run() -> None:
+        os.nice(NICENESS)
+        found.append(_answer(disk, request))
+
+    thread = threading.Thread(target=run, name="background")
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 def _answer(disk: Disk, request: Arguments) -> Arguments:

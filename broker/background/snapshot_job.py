@@ -7,6 +7,7 @@ durable, before it removes the older snapshots. See ADR 0008.
 """
 
 from collections.abc import Iterable
+from struct import Struct
 from typing import Final, cast
 from uuid import UUID
 
@@ -21,12 +22,18 @@ from coordinator.image import (
     LoadStart,
 )
 from coordinator.offsets.transactions import plain_transactions, transactions_of_plain
-from coordinator.records import OFFSET_COMMIT, RecordSkipped
+from coordinator.records import OFFSET_COMMIT, RecordSkipped, offset_key_prefix
+from coordinator.stored_commits import StoredCommits, loaded_records
 from protocol.names import OFFSETS_TOPIC
 from storage import snapshot
 from storage.api import Corrupt, StoredRecord, TopicPartition
-from storage.batch.control_batch import logged_records
-from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records
+from storage.batch.record_batch import (
+    read_header,
+    read_keys,
+    read_sole_key,
+    records_count,
+    stored_records,
+)
 from storage.cleaner.cleaner import read_clean_offsets
 from storage.disk import Disk
 from storage.log.log_files import FilePosition, LogFiles
@@ -40,6 +47,7 @@ PRODUCERS_KEPT_MS: Final = 7 * 86_400_000
 default of transactional.id.expiration.ms: then their transactional ids are gone too."""
 
 _OF_A_COMMIT: Final = OFFSET_COMMIT.to_bytes(2, "big")
+_INT32: Final = Struct(">i")
 
 
 class SnapshotAbandoned(Exception):
@@ -205,25 +213,36 @@ class _NewestCommits:
 
     def _write(self, batch: bytes) -> int:
         """Apply a batch of any kind; return its number of records."""
-        records = logged_records(batch)
-        for record in records:
-            if isinstance(record, StoredRecord):
+        for record in loaded_records(batch):
+            if isinstance(record, StoredCommits):
+                self._write_commits(record)
+            elif isinstance(record, StoredRecord):
                 self._write_record(record)
             else:
                 self._apply_deferred()  # They were before it: which one counts depends on that.
                 self._image.apply(record)
-        return len(records)
+        return records_count(batch)
+
+    def _write_commits(self, commits: StoredCommits) -> None:
+        prefix = offset_key_prefix(commits.group_id, commits.topic)
+        self._have_seen({prefix + _INT32.pack(partition) for partition in commits.partitions})
+        self._image.apply(commits)
 
     def _write_record(self, record: StoredRecord) -> None:
         key = record.key
         if record.value is None or key is None or key[:2] != _OF_A_COMMIT:
             self._apply_deferred()
         else:
-            if len(self._seen) >= KEYS_KEPT_MAX:
-                self._apply_deferred()
-            self._seen.add(key)
-            self._deferred.pop(key, None)
+            self._have_seen({key})
         self._image.apply(record)
+
+    def _have_seen(self, keys: set[bytes]) -> None:
+        """These commits are applied: older ones that were deferred are not."""
+        if len(self._seen) >= KEYS_KEPT_MAX:
+            self._apply_deferred()
+        for key in keys & self._deferred.keys():
+            del self._deferred[key]
+        self._seen |= keys
 
     def _apply_deferred(self) -> None:
         read, newest = b"", {}

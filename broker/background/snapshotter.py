@@ -2,8 +2,10 @@
 
 Every second it checks the partitions. One whose log has grown by `rollcall.snapshot.bytes` since
 its newest snapshot, or by half of that snapshot where it is larger, gets a new one, the largest
-growth first. So a start reads a bounded part of each log, and writing snapshots stays in
-proportion to writing the log. The work itself is a job of the worker process (snapshot_job.py);
+growth first. If all logs together have grown by `ALL_PARTITIONS` times as much, smaller growths
+count too. So what a start reads is bounded, for each log and in total, and writing snapshots stays
+in proportion to writing the logs. The work itself is a job of the worker process (snapshot_job.py),
+in the background unless it falls behind;
 this module decides, and handles failures: a failure only makes a start longer, so it is logged, and
 tried again when the log has grown as much once more. A clean stop takes the snapshots that are
 worth it, for as long as a stop may take.
@@ -12,10 +14,10 @@ worth it, for as long as a stop may take.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from broker.background.jobs import TAKE_SNAPSHOT
+from broker.background.jobs import TAKE_SNAPSHOT, URGENT_JOB
 from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
@@ -34,7 +36,26 @@ STOP_LIMIT_S: Final = 2.0
 WORTH_IT_AT_STOP: Final = 16
 """A stop takes a snapshot from this part of `rollcall.snapshot.bytes` on."""
 
+ALL_PARTITIONS: Final = 16
+"""What all partitions together may have behind their snapshots, in `rollcall.snapshot.bytes`: 16
+MiB are some 200,000 commits, which a start reads in a few tenths of a second."""
+
+SMALL_GROWTH: Final = 16
+"""Above that, a partition with this part of `rollcall.snapshot.bytes` gets a snapshot."""
+
+URGENT: Final = 2
+"""Above this many times as much, a snapshot is no background work any more: on a busy machine the
+worker's low priority would leave it behind for ever, and the next start would read it all."""
+
 Run = Callable[[str, dict[str, object]], Awaitable[dict[str, object]]]
+
+
+class _Need(NamedTuple):
+    """A snapshot that is due. Ordered by the growth."""
+
+    growth: int
+    partition: int
+    is_urgent: bool
 
 
 class SnapshotLogs(Protocol):
@@ -87,7 +108,7 @@ class Snapshotter:
             try:
                 while (following := await self._next(self._after_bytes)) is not None:
                     # A task of its own: a stop cancels this one and lets that one finish.
-                    self._taking = asyncio.ensure_future(self._take(*following))
+                    self._taking = asyncio.ensure_future(self._take(following))
                     await asyncio.shield(self._taking)
             except Exception as error:  # noqa: BLE001 - the daemon goes on, with longer starts
                 self._observe(PartFailed("snapshots", error))
@@ -98,12 +119,10 @@ class Snapshotter:
             await self._taking
         least = max(self._after_bytes // WORTH_IT_AT_STOP, 1)
         while (following := await self._next(least, partitions)) is not None:
-            await self._take(*following)
+            await self._take(following)
 
-    async def _next(
-        self, least: int, partitions: Sequence[int] | None = None
-    ) -> tuple[int, int] | None:
-        """(growth, partition) of the partition that needs a snapshot most; None if none does."""
+    async def _next(self, least: int, partitions: Sequence[int] | None = None) -> _Need | None:
+        """The partition that needs a snapshot most; None if none does."""
         if self._ownership.writes_are_refused:
             return None  # the disk is full
         loop = asyncio.get_running_loop()
@@ -112,16 +131,21 @@ class Snapshotter:
             found = await loop.run_in_executor(None, self._logs.load_sizes, served)
         except OSError:
             return None  # a file that was removed meanwhile, or a disk that fails: logged elsewhere
+        allowed = ALL_PARTITIONS * self._after_bytes
+        total = sum([size.log_bytes for size in found.values()])
+        if total > allowed:
+            least = min(least, max(self._after_bytes // SMALL_GROWTH, 1))
         needs = [
-            (size.log_bytes, partition)
+            _Need(size.log_bytes, partition, total > URGENT * allowed)
             for partition, size in found.items()
             if size.log_bytes >= max(least, size.snapshot_bytes // 2)
             and size.log_bytes >= self._failed_at.get(partition, -least) + least
         ]
         return max(needs, default=None)
 
-    async def _take(self, growth: int, partition: int) -> None:
+    async def _take(self, need: _Need) -> None:
         """Take a snapshot of what is stored by now."""
+        growth, partition, is_urgent = need
         log = self._logs.log(partition)
         if log is None:
             return
@@ -133,6 +157,7 @@ class Snapshotter:
             "topic_id": str(self._logs.topic_id),
             "now_ms": began.wall_ms,
             "ended": self._ends.pop(partition, None),
+            URGENT_JOB: is_urgent,
         }
         try:
             result = await self._run(TAKE_SNAPSHOT, arguments)

@@ -7,18 +7,22 @@ usable snapshot the whole log is read. `ownership.py` chooses the next partition
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.background.snapshot_job import load_start_of
 from broker.observe.events import SnapshotIgnored
 from broker.partitions.load_progress import LoadProgress
 from coordinator.image import LoadStart
-from storage.api import Log, LoggedRecord, TopicLog
-from storage.batch.control_batch import logged_records
+from storage.api import Log, TopicLog
+from storage.batch.record_batch import batch_offsets, records_count
 from storage.snapshot import SkippedSnapshot, Snapshot
 
-SLICE_RECORDS: Final = 500
-"""Records that the coordinator replays in one slice: about two milliseconds of the loop."""
+R = TypeVar("R")
+"""What a coordinator reads of its log, in its order."""
+
+SLICE_RECORDS: Final = 100
+"""Records, or batches of commits, that the coordinator replays in one slice: a few milliseconds of
+the loop, if the group of each has to be decoded first."""
 
 LOAD_READ_BYTES: Final = 262_144
 """Bytes of batches that are read and parsed in one step, off the loop."""
@@ -50,15 +54,18 @@ class OwnedLogs(Protocol):
         """Whether it still belongs to the log: a cleaning removes it. In a thread."""
 
 
-class Loading(Protocol):
-    """What a load needs of the coordinator."""
+class Loading(Protocol[R]):
+    """What a load needs of the coordinator, which says what it reads a batch as."""
 
     def load_from(self, partition: int, load_start: LoadStart) -> None: ...
 
-    def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None: ...
+    def records_of(self, batch: bytes, /) -> Sequence[R]:
+        """In a thread. Raises InvalidBatch, and what says that it cannot be understood."""
+
+    def load(self, partition: int, records: Sequence[R], next_offset: int) -> None: ...
 
 
-class PartitionLoad:
+class PartitionLoad(Generic[R]):
     """Loads partitions that the coordinator has begun to, one at a time."""
 
     __slots__ = ("_coordinator", "_logs", "_observe", "progress")
@@ -66,7 +73,7 @@ class PartitionLoad:
     def __init__(
         self,
         logs: OwnedLogs,
-        coordinator: Loading,
+        coordinator: Loading[R],
         observe: Callable[[SnapshotIgnored], None],
         progress: LoadProgress,
     ) -> None:
@@ -102,42 +109,59 @@ class PartitionLoad:
         snapshot: Snapshot | None,
         is_wanted: Callable[[], bool],
     ) -> int:
-        tail = Tail(log, snapshot)
+        tail = Tail(log, snapshot, self._coordinator.records_of)
         self._coordinator.load_from(partition, tail.load_start)
         if tail.load_start.position >= log.high_watermark:
             return 0
         loop = asyncio.get_running_loop()
         count = 0
         while await loop.run_in_executor(None, tail.read_on):
-            records, size = tail.records, tail.size
+            records = tail.records
             for at in range(0, len(records), SLICE_RECORDS):
                 if not is_wanted():
                     return count
                 part = records[at : at + SLICE_RECORDS]
-                self._coordinator.load(partition, part, part[-1].offset + 1)
-                count += len(part)
+                self._coordinator.load(partition, part, tail.next_offset)
                 await asyncio.sleep(0)
-            self.progress.took(len(records), size)
+            count += tail.count
+            self.progress.took(tail.count, tail.size)
         return count
 
 
-class Tail:
+class Tail(Generic[R]):
     """What a load reads of the log after the snapshot, in portions."""
 
-    __slots__ = ("_batches", "load_start", "records", "size")
+    __slots__ = (
+        "_batches",
+        "_records_of",
+        "count",
+        "load_start",
+        "next_offset",
+        "records",
+        "size",
+    )
 
-    def __init__(self, log: TopicLog, snapshot: Snapshot | None) -> None:
+    def __init__(
+        self, log: TopicLog, snapshot: Snapshot | None, records_of: Callable[[bytes], Sequence[R]]
+    ) -> None:
         self.load_start = load_start_of(snapshot, log.log_start_offset)
         position = self.load_start.position
         self._batches = log.batches(position)
-        self.records: list[LoggedRecord] = []
+        self._records_of = records_of
+        self.records: list[R] = []
+        self.next_offset = position
+        """After the portion."""
+        self.count = 0
+        """Of records in the log; one of `records` may stand for several."""
         self.size = 0
 
     def read_on(self) -> bool:
-        """The next records, in a thread; False at the end of the log."""
-        self.records, self.size = [], 0
+        """The next portion, in a thread; False at the end of the log."""
+        self.records, self.count, self.size = [], 0, 0
         for batch in self._batches:
-            self.records += logged_records(batch)
+            self.records += self._records_of(batch)
+            self.next_offset = batch_offsets(batch)[1] + 1
+            self.count += records_count(batch)
             self.size += len(batch)
             if self.size >= LOAD_READ_BYTES and self.records:
                 break

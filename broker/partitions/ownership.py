@@ -15,7 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from broker.loop.clock import SystemClock
 from broker.observe.events import (
@@ -60,7 +60,7 @@ SHORTAGE_PAUSE_S: Final = 1.0
 """Before the next attempt to load a partition that lacked descriptors, memory or disk space."""
 
 
-class Coordinator(Loading, Protocol):
+class Coordinator(Loading[Any], Protocol):
     """What ownership needs of the coordinator that writes the topic."""
 
     def begin_load(self, partition: int, log: Log) -> None: ...

@@ -41,6 +41,7 @@ PARTITION_BYTES: Final = 20
 UNWEIGHED_PARTITIONS: Final = 1_000
 """Of a single group, as consumers ask for it: with the longest metadata they are 32 MB."""
 
+_NOTHING_COMMITTED: Final[Mapping[int, CommittedOffset]] = {}
 _NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
@@ -205,18 +206,41 @@ def _listed_topics(
         if name in hidden:
             refused.append(_without_offsets(topic, name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
-        partitions = committed.get(name, {})
-        open_partitions = unstable.get(name, ())
-        answers = [
-            _answer(
-                index,
-                _of_this_topic(partitions.get(index), topic.topic_id),
-                is_open=index in open_partitions,
-            )
-            for index in topic.partition_indexes
-        ]
+        answers = _of_listed(
+            committed.get(name, _NOTHING_COMMITTED),
+            topic.partition_indexes,
+            topic.topic_id if by_id else ZERO_TOPIC_ID,
+            unstable.get(name, ()),
+        )
         found.append(OffsetFetchResponseTopics(echoed(name), topic.topic_id, answers))
-    return found + refused
+    return found + refused if refused else found
+
+
+def _of_listed(
+    committed: Mapping[int, CommittedOffset],
+    wanted: Sequence[int],
+    topic_id: TopicId,
+    open_partitions: Collection[int],
+) -> list[OffsetFetchResponsePartitions]:
+    """A zero `topic_id` is one that the request did not name: nothing is compared with it."""
+    if topic_id is ZERO_TOPIC_ID and not open_partitions:
+        get = committed.get
+        return [
+            OffsetFetchResponsePartitions(index, _NO_OFFSET, NO_LEADER_EPOCH, "")
+            if (commit := get(index)) is None
+            else OffsetFetchResponsePartitions(
+                index, commit.committed_offset, commit.leader_epoch, commit.metadata
+            )
+            for index in wanted
+        ]
+    return [
+        _answer(
+            index,
+            _of_this_topic(committed.get(index), topic_id),
+            is_open=index in open_partitions,
+        )
+        for index in wanted
+    ]
 
 
 def _of_this_topic(commit: CommittedOffset | None, topic_id: TopicId) -> CommittedOffset | None:

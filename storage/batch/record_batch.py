@@ -53,6 +53,7 @@ _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _EXTENT = Struct(">qiib")
 _PLACING = Struct(">q15xi8xq")
+_COUNT = Struct(">i")
 
 _NULL_LENGTH = 1  # -1, zig-zag
 
@@ -189,6 +190,12 @@ def batch_offsets(batch: bytes) -> tuple[int, int, int]:
         raise TruncatedBatch(0, f"{len(batch)} bytes are too few for a header")
     base_offset, last_offset_delta, max_timestamp = _PLACING.unpack_from(batch)
     return base_offset, base_offset + last_offset_delta, max_timestamp
+
+
+def records_count(batch: bytes) -> int:
+    """How many records a batch that is known to be sound says it has."""
+    count: int = _COUNT.unpack_from(batch, HEADER_BYTES - _COUNT.size)[0]
+    return count
 
 
 def iter_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

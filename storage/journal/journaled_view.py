@@ -18,7 +18,7 @@ from storage.api import (
     TopicPartition,
     UnendedTransaction,
 )
-from storage.batch.record_batch import iter_batches, read_header
+from storage.batch.record_batch import batch_offsets, iter_batches, read_header
 from storage.log.partition_log import PartitionLog
 from storage.log.producer_files import ProducerFiles
 
@@ -146,7 +146,7 @@ class JournaledView:
     def batches(self, from_offset: int) -> Iterator[bytes]:
         up_to = self.high_watermark
         for batch in self._partition_log.checked_batches(from_offset):
-            if read_header(batch).base_offset >= up_to:
+            if batch_offsets(batch)[0] >= up_to:
                 return
             yield batch
 

@@ -62,7 +62,6 @@ HOMES = {
     "sqlframe": ("pipeline/local/", "pipeline/engine.py"),
     "sqlglot": ("pipeline/local/",),
     "re2": ("seams/regular_expressions.py",),
-    "sortedcontainers": ("purgatory/", "storage/"),
     "structlog": ("broker/",),
     "uvloop": ("broker/main.py",),
     "xxhash": ("coordinator/consumer/metadata_hash.py",),

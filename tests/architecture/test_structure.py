@@ -22,10 +22,10 @@ CORE_IMPORTS = {
     " msgspec operator re2 struct sys uuid xxhash",
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
     " uuid",
-    "purgatory": "collections itertools sortedcontainers",
+    "purgatory": "collections heapq itertools",
     "seams": "array collections contextlib datetime functools msgspec operator re2",
     "security": "base64 binascii bisect collections contextlib enum functools hashlib hmac"
-    " itertools ipaddress json math msgspec operator re sortedcontainers stringprep struct"
+    " itertools ipaddress json math msgspec operator re stringprep struct"
     " unicodedata",
     "topics": "collections contextlib dataclasses enum functools heapq itertools json msgspec re"
     " struct uuid zlib",

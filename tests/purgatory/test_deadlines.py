@@ -1,38 +1,82 @@
 """The table of deadlines: what comes next, and what is due while it is worked through."""
 
-from purgatory.deadlines import Deadlines
+import random
+from typing import NamedTuple
+
+from purgatory.deadlines import STALE_KEPT, Deadlines
+
+
+class Filed(NamedTuple):
+    name: str
+    deadline_ms: int
+
+
+def names(found: list[Filed]) -> list[str]:
+    return [op.name for op in found]
 
 
 def test_the_nearest_deadline_comes_first_and_equal_ones_keep_their_order() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines: Deadlines[Filed] = Deadlines()
     assert deadlines.next_ms() is None
     for name, deadline_ms in (("c", 3), ("a", 1), ("b1", 2), ("b2", 2)):
-        deadlines.add(deadline_ms, name)
+        assert deadlines.add(Filed(name, deadline_ms))
     assert deadlines.next_ms() == 1
-    assert list(deadlines.pop_due(2)) == ["a", "b1", "b2"]
+    assert names(list(deadlines.pop_due(2))) == ["a", "b1", "b2"]
     assert len(deadlines) == 1
+    assert not deadlines.add(Filed("c", 3)), "it is there already"
 
 
 def test_what_is_removed_while_due_ones_are_worked_through_does_not_come() -> None:
-    deadlines: Deadlines[str] = Deadlines()
-    deadlines.add(1, "a")
-    ticket = deadlines.add(1, "b")
+    deadlines: Deadlines[Filed] = Deadlines()
+    second = Filed("b", 1)
+    deadlines.add(Filed("a", 1))
+    deadlines.add(second)
     came = []
-    for name in deadlines.pop_due(1):
-        came.append(name)
-        if name == "a":
-            deadlines.remove(ticket)
+    for op in deadlines.pop_due(1):
+        came.append(op.name)
+        assert deadlines.remove(second)
     assert came == ["a"]
+    assert not deadlines.remove(second)
 
 
 def test_what_is_added_while_due_ones_are_worked_through_comes_if_it_is_due() -> None:
-    deadlines: Deadlines[str] = Deadlines()
-    deadlines.add(1, "a")
+    deadlines: Deadlines[Filed] = Deadlines()
+    deadlines.add(Filed("a", 1))
     came = []
-    for name in deadlines.pop_due(1):
-        came.append(name)
-        if name == "a":
-            deadlines.add(1, "now")
-            deadlines.add(2, "later")
+    for op in deadlines.pop_due(1):
+        came.append(op.name)
+        if op.name == "a":
+            deadlines.add(Filed("now", 1))
+            deadlines.add(Filed("later", 2))
     assert came == ["a", "now"]
     assert deadlines.next_ms() == 2
+
+
+def test_removals_leave_a_bounded_number_of_stale_milliseconds() -> None:
+    deadlines: Deadlines[Filed] = Deadlines()
+    kept = Filed("kept", 50_000)
+    deadlines.add(kept)
+    for number in range(20_000):
+        deadlines.add(Filed("moved", number))
+        deadlines.remove(Filed("moved", number))
+        assert len(deadlines._heap) <= 2 * len(deadlines._buckets) + STALE_KEPT + 1
+    assert deadlines.next_ms() == 50_000
+
+
+def test_any_order_of_additions_and_removals_gives_the_nearest() -> None:
+    draw = random.Random(7)
+    deadlines: Deadlines[Filed] = Deadlines()
+    model: set[Filed] = set()
+    for number in range(5_000):
+        if model and draw.random() < 0.5:
+            op = draw.choice(sorted(model))
+            assert op in deadlines
+            assert deadlines.remove(op)
+            model.remove(op)
+        else:
+            op = Filed(str(number), draw.randrange(300))
+            assert deadlines.add(op)
+            model.add(op)
+        assert len(deadlines) == len(model)
+        assert deadlines.next_ms() == min((op.deadline_ms for op in model), default=None)
+    assert set(deadlines) == model

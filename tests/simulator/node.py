@@ -8,7 +8,7 @@ Between any two of these the process may be killed, and a disk with `cut_power_a
 the middle of one. `start` is what a daemon does at start.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
@@ -23,12 +23,13 @@ from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
+from coordinator.stored_commits import LoadedRecord
 from history.index import HistoryIndex, IndexLimits
 from history.recording.rebalance_tracker import RecordLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
 from seams.now import Now
-from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
+from storage.api import Log, LogSettings, Position, TopicPartition
 from storage.journal.journal import Journal, JournalLimits
 from storage.log.log_store import LogStore
 from tests.simulator.cleaner import Cleaner
@@ -208,25 +209,29 @@ class Node:
         self.sim.log_event(
             f"partition {partition} begins with {snapshot and snapshot.path} {ignored}"
         )
-        tail = Tail(view, snapshot)
+        tail = Tail(view, snapshot, self.coordinator.records_of)
         self.coordinator.load_from(partition, tail.load_start)
-        records: list[StoredRecord] = []
+        slices: list[tuple[Sequence[LoadedRecord], int]] = []
         while tail.read_on():
-            records += tail.records
-        slices = [records[i : i + SLICE_RECORDS] for i in range(0, len(records), SLICE_RECORDS)]
+            slices += [
+                (tail.records[i : i + SLICE_RECORDS], tail.next_offset)
+                for i in range(0, len(tail.records), SLICE_RECORDS)
+            ]
         self._next_slice(partition, iter(slices))
 
-    def _next_slice(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
+    def _next_slice(
+        self, partition: int, slices: Iterator[tuple[Sequence[LoadedRecord], int]]
+    ) -> None:
         self.later(self.sim.around(2), partial(self._load, partition, slices))
 
-    def _load(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
-        records = next(slices, None)
-        if records is None:
+    def _load(self, partition: int, slices: Iterator[tuple[Sequence[LoadedRecord], int]]) -> None:
+        following = next(slices, None)
+        if following is None:
             self.coordinator.finish_load(partition, self.now)
             self._reading.remove(partition)
             self.later(self.sim.around(2), partial(self._restore_slice, partition, self.memory))
             return
-        self.coordinator.load(partition, records, records[-1].offset + 1)
+        self.coordinator.load(partition, *following)
         self._next_slice(partition, slices)
 
     def _restore_slice(self, partition: int, memory: tuple[int, int]) -> None:

@@ -31,7 +31,7 @@ from protocol.names import (
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from storage.api import LogSettings, Position, StoredRecord, TopicLog, TopicPartition
+from storage.api import LogSettings, Position, TopicLog, TopicPartition
 from storage.boot_record import BootRecord
 from storage.journal.journal import JournalLimits
 from storage.log.checkpoints import NO_TOPIC_ID
@@ -295,12 +295,14 @@ class TransactionNode:
         self._loading.add(TopicPartition(topic, partition))
         core.begin_load(partition, log)
         snapshot = logs.snapshot(partition)[0] if topic == OFFSETS_TOPIC else None
-        tail = Tail(view, snapshot)
+        tail = Tail(view, snapshot, core.records_of)
         core.load_from(partition, tail.load_start)
-        records: list[StoredRecord] = []
+        slices: list[tuple[Sequence[Any], int]] = []
         while tail.read_on():
-            records += tail.records
-        slices = [records[i : i + SLICE_RECORDS] for i in range(0, len(records), SLICE_RECORDS)]
+            slices += [
+                (tail.records[i : i + SLICE_RECORDS], tail.next_offset)
+                for i in range(0, len(tail.records), SLICE_RECORDS)
+            ]
         self.later(self.sim.around(3), partial(self._load, topic, partition, iter(slices), view))
 
     def _core(self, topic: str) -> Any:
@@ -310,16 +312,16 @@ class TransactionNode:
         self,
         topic: TopicName,
         partition: int,
-        slices: Iterator[Sequence[StoredRecord]],
+        slices: Iterator[tuple[Sequence[Any], int]],
         view: TopicLog,
     ) -> None:
-        core, records = self._core(topic), next(slices, None)
-        if records is None:
+        core, following = self._core(topic), next(slices, None)
+        if following is None:
             core.finish_load(partition, self.now)
             self.data_plane.attach(view)
             self.later(self.sim.around(3), partial(self._restore, topic, partition))
             return
-        core.load(partition, records, records[-1].offset + 1)
+        core.load(partition, *following)
         self.later(self.sim.around(3), partial(self._load, topic, partition, slices, view))
 
     def _restore(self, topic: TopicName, partition: int) -> None:

@@ -39,6 +39,7 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from coordinator.records import add_offset_tombstones, group_tombstone
+from coordinator.stored_commits import StoredCommits, loaded_records
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
 from storage.api import (
     AbortedTransaction,
@@ -248,7 +249,7 @@ class Written:
         if by_snapshot:
             end = self.log.log_end_offset
             snapshot, _ = read_snapshot(self.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
-        tail = Tail(self.log, snapshot)
+        tail = Tail(self.log, snapshot, loaded_records)
         image = Image(tail.load_start)
         while tail.read_on():
             for record in tail.records:
@@ -583,14 +584,17 @@ def test_of_commits_that_replace_each_other_only_the_last_is_decoded(
     decoded: list[int] = []
     apply = Image.apply
 
-    def seen(image: Image, record: StoredRecord) -> None:
-        decoded.append(record.offset)
+    def seen(image: Image, record: StoredRecord | StoredCommits) -> None:
+        if isinstance(record, StoredCommits):
+            decoded.extend(commit.committed_offset for commit in record.commits)
+        else:
+            decoded.append(record.offset)
         apply(image, record)
 
     with monkeypatch.context() as patched:
         patched.setattr(Image, "apply", seen)
         assert written.take(at)["records"] == 202
-    assert decoded == [0, 1, 198, 199, 200, 201]
+    assert decoded == [1, 1, 198, 199, 200, 7]
     assert written.state() == expected
 
 
@@ -636,7 +640,7 @@ def test_a_snapshot_of_before_transactions_is_used_if_none_was_open(is_open: boo
     assert (found is None) is is_open
     assert len(ignored) == int(is_open)
     if found is not None:
-        assert Tail(written.log, found).load_start.transactions is None
+        assert Tail(written.log, found, loaded_records).load_start.transactions is None
 
 
 def test_a_snapshot_in_the_middle_of_a_transaction_keeps_it_open() -> None:
@@ -659,6 +663,6 @@ def test_a_snapshot_forgets_what_was_aborted_in_the_cleaned_part() -> None:
     write_clean_offsets(written.disk, "/data", clean)
     written.take(end)
     snapshot, _ = read_snapshot(written.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
-    transactions = Tail(written.log, snapshot).load_start.transactions
+    transactions = Tail(written.log, snapshot, loaded_records).load_start.transactions
     assert transactions is not None
     assert transactions.producers.aborted == [AbortedTransaction(8, 2, 3, 4)]

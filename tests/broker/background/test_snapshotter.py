@@ -43,6 +43,7 @@ class Rig:
         self.sizes = [LoadSize(size, 0) for size in log_bytes]
         self.writes_are_refused = False
         self.jobs: list[int] = []
+        self.urgent: list[object] = []
         self.ended: list[object] = []  # what the jobs got of the ones before them
         self.events: list[SnapshotTaken | SnapshotFailed | PartFailed] = []
         self.failure: JobFailed | None = None
@@ -76,6 +77,7 @@ class Rig:
         partition = int(str(arguments["folder"]))
         self.jobs.append(partition)
         self.ended.append(arguments["ended"])
+        self.urgent.append(arguments["urgent"])
         if self.holding is not None:
             await self.holding.wait()
         if self.failure is not None:
@@ -111,6 +113,27 @@ async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None
     assert isinstance(taken, SnapshotTaken)
     assert (taken.partition, taken.position, taken.groups, taken.records) == (2, 102, 2, 3)
     await rig.snapshotter.stop(rig.served)
+
+
+async def test_many_small_growths_count_once_they_are_much_together() -> None:
+    small = AFTER_BYTES // snapshots.SMALL_GROWTH
+    allowed = snapshots.ALL_PARTITIONS * AFTER_BYTES
+    sizes = [small, 2 * small] + [small] * (allowed // small)
+    rig = Rig(*sizes)
+    rig.snapshotter.start()
+    await rig.wait_until(lambda: sum(size.log_bytes for size in rig.sizes) <= allowed)
+    assert rig.jobs[0] == 1, "the largest first"
+    assert not any(rig.urgent)
+    await rig.snapshotter.stop([])
+    assert len(rig.jobs) < 5, "and no more than that takes"
+
+
+async def test_a_snapshot_that_falls_behind_is_urgent() -> None:
+    rig = Rig(AFTER_BYTES * snapshots.ALL_PARTITIONS * snapshots.URGENT + 1)
+    rig.snapshotter.start()
+    await rig.wait_until(lambda: len(rig.events) == 1)
+    assert rig.urgent == [True]
+    await rig.snapshotter.stop([])
 
 
 async def test_a_job_gets_the_position_where_the_last_one_ended() -> None:

@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from broker.background.jobs import (
     SELF_TEST,
+    URGENT_JOB,
     WORKER_JOBS,
     Arguments,
     read_message,
@@ -67,6 +68,8 @@ async def test_a_job_is_done_in_another_process_of_lower_priority(worker: Worker
     result = await worker.run(SELF_TEST, {"size": 2**40, "name": "x", "raw": b"\x00\xff"})
     assert result["pid"] == worker.pid != os.getpid()
     assert result["nice"] == min(os.nice(0) + 10, 19)
+    urgent = await worker.run(SELF_TEST, {URGENT_JOB: True})
+    assert urgent["nice"] == os.nice(0), "it catches up with the daemon's own priority"
     assert (result["size"], result["name"], result["raw"]) == (2**40, "x", b"\x00\xff")
 
 

@@ -37,6 +37,7 @@ from storage.api import (
     TopicLog,
     TopicPartition,
 )
+from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import encode_batch
 from storage.disk import read_file
 from storage.snapshot import (
@@ -159,12 +160,14 @@ class SeenCoordinator:
         left = self.left.get(partition, 0)
         return left, left * 100
 
+    records_of = staticmethod(logged_records)
+
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         if partition in self.refuse:
             raise self.refuse[partition]
         self.slices.append(len(records))
         self.records[partition] += records
-        assert next_offset == records[-1].offset + 1
+        assert next_offset > records[-1].offset
         if self.on_slice is not None:
             self.on_slice.set()
 

@@ -1,0 +1,117 @@
+"""Batches of commits read as a whole say what their records say one by one, damaged ones too."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.group import CommittedOffset
+from coordinator.records import (
+    OFFSET_COMMIT,
+    UnreadableRecord,
+    add_offset_commits,
+    add_offset_tombstones,
+    read_offset_commit_value,
+    read_offset_key,
+    record_type,
+)
+from coordinator.stored_commits import LoadedRecord, StoredCommits, loaded_records
+from protocol.names import GroupId, TopicName
+from storage.api import RecordPair, StoredRecord
+from storage.batch.control_batch import logged_records
+from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, encode_batch
+
+AT_MS = 1_790_000_000_000
+
+names = st.sampled_from(("", "g", "group-1", "group-2", "x" * 40, "y" * 58, "é" * 30))
+topic_ids = st.sampled_from((UUID(int=0), UUID(int=5), UUID(int=1 << 90)))
+
+
+def commit(
+    offset: int, topic_id: UUID, metadata: str = "", expire_at_ms: int = -1
+) -> CommittedOffset:
+    return CommittedOffset(offset, 3, metadata, AT_MS, expire_at_ms, topic_id)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> bytes:
+    rows: list[RecordPair] = []
+    for _ in range(draw(st.integers(1, 4))):
+        group_id, topic = GroupId(draw(names)), TopicName(draw(names))
+        topic_id = draw(topic_ids)
+        count, first = draw(st.sampled_from((1, 2, 3, 70, 140))), draw(st.sampled_from((0, 300)))
+        metadata = draw(st.sampled_from(("", "", "", "note")))
+        expire_at_ms = draw(st.sampled_from((-1, -1, -1, AT_MS)))
+        commits = {
+            first + n: commit(draw(st.integers(-1, 1 << 62)) + n, topic_id, metadata, expire_at_ms)
+            for n in range(count)
+        }
+        version = draw(st.sampled_from((4, 4, 4, 3)))
+        if draw(st.integers(0, 5)):
+            add_offset_commits(rows, group_id, topic, commits, version)
+        else:
+            add_offset_tombstones(rows, group_id, topic, commits)
+    return encode_batch(rows, draw(st.sampled_from((0, 7, 1 << 40))), AT_MS, 2)
+
+
+Row = tuple[str, str, int, CommittedOffset] | StoredRecord
+
+
+def one_by_one(records: list[LoadedRecord]) -> list[Row]:
+    """Each commit by itself; what is no commit as it is."""
+    rows: list[Row] = []
+    for record in records:
+        if isinstance(record, StoredCommits):
+            for partition, committed in zip(record.partitions, record.commits, strict=True):
+                rows.append((record.group_id, record.topic, partition, committed))
+            assert record.timestamp_ms == AT_MS
+            continue
+        assert isinstance(record, StoredRecord)
+        if record_type(record.key) == OFFSET_COMMIT and record.value is not None:
+            assert record.key is not None
+            rows.append((*read_offset_key(record.key), read_offset_commit_value(record.value)))
+        else:
+            rows.append(record)
+    return rows
+
+
+@given(batches())
+def test_a_batch_says_what_its_records_say(batch: bytes) -> None:
+    assert one_by_one(list(loaded_records(batch))) == one_by_one(list(logged_records(batch)))
+
+
+@given(batches(), st.data())
+def test_a_damaged_batch_is_read_as_its_records_are(batch: bytes, data: st.DataObject) -> None:
+    damaged = bytearray(batch)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(HEADER_BYTES, len(batch) - 1))
+        damaged[at] = data.draw(st.integers(0, 255))
+    assert outcome(loaded_records, bytes(damaged)) == outcome(logged_records, bytes(damaged))
+
+
+def outcome(read: object, batch: bytes) -> object:
+    assert callable(read)
+    try:
+        return one_by_one(list(read(batch)))
+    except (InvalidBatch, UnreadableRecord, AssertionError) as refused:
+        return type(refused)
+
+
+def test_commits_of_one_topic_are_read_as_one() -> None:
+    rows: list[RecordPair] = []
+    commits = {partition: commit(partition * 7, UUID(int=9)) for partition in range(200)}
+    add_offset_commits(rows, GroupId("group"), TopicName("orders"), commits, 4)
+    found = loaded_records(encode_batch(rows, 0, AT_MS))
+    assert all(isinstance(each, StoredCommits) for each in found)
+    assert len(found) == 2, "one run for offsets of one byte, another for those of two"
+
+
+@pytest.mark.parametrize("topics", [("aa", "bb"), ("a", "bbb")])
+def test_topics_of_one_batch_are_kept_apart(topics: tuple[str, str]) -> None:
+    rows: list[RecordPair] = []
+    for topic in topics:
+        commits = {0: commit(1, UUID(int=1)), 1: commit(2, UUID(int=1))}
+        add_offset_commits(rows, GroupId("group"), TopicName(topic), commits, 4)
+    found = loaded_records(encode_batch(rows, 0, AT_MS))
+    assert [each.topic for each in found if isinstance(each, StoredCommits)] == list(topics)
