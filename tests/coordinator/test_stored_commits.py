@@ -1,4 +1,4 @@
-"""Batches of commits read as a whole say what their records say one by one, damaged ones too."""
+"""Stored commits: a batch read as a whole says what its records say one by one, damaged or not."""
 
 from uuid import UUID
 
