@@ -64,7 +64,7 @@ ALL_VERSIONS = {
     ApiKey.OFFSET_FETCH: 9,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
 }
-SETTLE_TURNS: Final = 20
+TURNS_AT_ONCE: Final = 20
 ASSIGNMENT_WAITS_S: Final = 1.5
 """Longer than the interval between two assignments of a group."""
 
@@ -123,7 +123,7 @@ class Seat:
 
     def ask(self, request: Any) -> Any:
         self.send(frame(request))
-        self.rig.settle(lambda: bool(self.transport.written))
+        self.rig.run_until(lambda: bool(self.transport.written))
         return self.answer(request.API_KEY)
 
     def send(self, framed: bytes) -> None:
@@ -171,8 +171,8 @@ class Rig:
         self.loop.call_soon(self.loop.stop)
         self.loop.run_forever()
 
-    def settle(self, is_done: Callable[[], bool]) -> None:
-        for _ in range(SETTLE_TURNS):
+    def run_until(self, is_done: Callable[[], bool]) -> None:
+        for _ in range(TURNS_AT_ONCE):
             if is_done():
                 return
             self.turn()
@@ -207,7 +207,7 @@ def rejoin(rig: Rig, seats: list[Seat]) -> None:
     for seat in seats:
         seat.send(frame(join(seat)))
     while not answered(seats):
-        for _ in range(SETTLE_TURNS):
+        for _ in range(TURNS_AT_ONCE):
             rig.turn()
             if answered(seats):
                 break
@@ -221,7 +221,7 @@ def rejoin(rig: Rig, seats: list[Seat]) -> None:
         seat.members = tuple(member.member_id for member in joined.members)
     for seat in seats:
         seat.send(sync_frame(seat))
-    rig.settle(lambda: answered(seats))
+    rig.run_until(lambda: answered(seats))
     for seat in seats:
         assert seat.answer(ApiKey.SYNC_GROUP).error_code is ErrorCode.NONE
 
@@ -233,7 +233,7 @@ def one_more(rig: Rig, seats: list[Seat]) -> Callable[[], None]:
     def others(new: list[Seat]) -> None:
         for number, seat in enumerate(seats):
             seat.send(heartbeats[number])
-        rig.settle(lambda: answered(seats))
+        rig.run_until(lambda: answered(seats))
         rejoin(rig, seats + new)
         heartbeats[:] = [heartbeat_frame(seat) for seat in seats]
 
@@ -308,7 +308,7 @@ def round_of(rig: Rig, seats: list[Seat], frames: list[bytes]) -> Callable[[], N
         for seat, framed in zip(seats, frames, strict=True):
             seat.transport.written.clear()
             seat.connection.data_received(framed)
-        rig.settle(lambda: answered(seats))
+        rig.run_until(lambda: answered(seats))
 
     return run
 

@@ -15,7 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar, cast
 
 from broker.loop.clock import SystemClock
 from broker.observe.events import (
@@ -32,11 +32,15 @@ from broker.observe.events import (
 )
 from broker.partitions.load_progress import LoadProgress, LoadReport
 from broker.partitions.loading import Loading, OwnedLogs, PartitionLoad
+from coordinator.stored_commits import LoadedRecord
 from protocol.names import OFFSETS_TOPIC, TopicName
 from seams.now import Now
-from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
+from storage.api import Corrupt, Log, LogClosed, LoggedRecord, Position, TopicLog
 from storage.batch.record_batch import InvalidBatch
 from storage.disk import shortage
+
+R = TypeVar("R")
+"""What a coordinator reads of its log, as in loading.py."""
 
 RESTORE_BUDGET: Final = 16_384
 """Bytes of blobs that are restored in one slice: about two milliseconds."""
@@ -60,7 +64,7 @@ SHORTAGE_PAUSE_S: Final = 1.0
 """Before the next attempt to load a partition that lacked descriptors, memory or disk space."""
 
 
-class Coordinator(Loading[Any], Protocol):
+class Coordinator(Loading[R], Protocol[R]):
     """What ownership needs of the coordinator that writes the topic."""
 
     def begin_load(self, partition: int, log: Log) -> None: ...
@@ -92,7 +96,8 @@ class Ownership:
         topic: TopicName = OFFSETS_TOPIC,
     ) -> None:
         """`attach` opens a log to its readers; `turned` is called after every step."""
-        self.coordinator: Coordinator  # set by build.py, before the first election
+        # Set by build.py, before the first election.
+        self.coordinator: Coordinator[LoadedRecord] | Coordinator[LoggedRecord]
         self.topic = topic
         self._logs = logs
         self._clock = clock
@@ -305,7 +310,9 @@ class Ownership:
     async def _load(self, partition: int, progress: LoadProgress) -> int:
         queued_ms, started_ms = self._queued[partition], self._now_ms()
         log = self._open[partition][1]
-        load = PartitionLoad(self._logs, self.coordinator, self._observe, progress)
+        # What it reads goes from one of its methods into another.
+        coordinator = cast("Coordinator[object]", self.coordinator)
+        load = PartitionLoad(self._logs, coordinator, self._observe, progress)
         try:
             records = await load.run(
                 partition,
