@@ -42,9 +42,7 @@ from protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-)
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -391,8 +389,7 @@ class GroupCoordinator:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
         self._loading[partition].load_from(load_start)
 
-    records_of = staticmethod(loaded_records)
-    """What a batch of the log says, for `load`. In any thread."""
+    records_of = staticmethod(loaded_records)  # of a batch, for `load`; called in a thread
 
     def load(self, partition: int, records: Sequence[LoadedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
