@@ -127,6 +127,7 @@ class GroupCoordinator:
         """
         self._settings = settings
         self.authorizer = authorizer
+        self.records_of = loaded_records  # of a batch, for `load`; called in a thread
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
         self._endpoint, self._find_transactions = endpoint, find_transactions
@@ -388,8 +389,6 @@ class GroupCoordinator:
     def load_from(self, partition: int, load_start: LoadStart) -> None:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
         self._loading[partition].load_from(load_start)
-
-    records_of = staticmethod(loaded_records)  # of a batch, for `load`; called in a thread
 
     def load(self, partition: int, records: Sequence[LoadedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
