@@ -17,6 +17,9 @@ CHANGED_MAX: Final = 500
 KEPT_MAX: Final = 10_000
 """Changes kept for reconnects."""
 
+_DIGITS_MAX: Final = 18
+"""Of the number of a change, which a client sends back: Python converts no longer text at once."""
+
 
 class Changes(NamedTuple):
     """Since a stream was last told. `seq`: the last change that these cover."""
@@ -99,7 +102,8 @@ class EventHub:
     def _missed(self, last_event_id: str) -> Iterable[tuple[int, str]] | None:
         """The changes after it; None if they are not known."""
         boot, _, text = last_event_id.rpartition("-")
-        if boot != self.boot or not (text.isascii() and text.isdigit()):
+        is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+        if boot != self.boot or not is_number:
             return None
         last = int(text)
         oldest = self._kept[0][0] if self._kept else self._seq + 1

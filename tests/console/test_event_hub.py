@@ -51,7 +51,17 @@ def test_a_reconnect_continues_where_the_stream_ended() -> None:
 
 def test_a_reconnect_that_missed_something_starts_again() -> None:
     hub = EventHub("b")
-    for unknown in ("", "b", "b-", "b-x", "b-7", "b--1", "another-0", "b-\u0663"):
+    for unknown in (
+        "",
+        "b",
+        "b-",
+        "b-x",
+        "b-7",
+        "b--1",
+        "another-0",
+        "b-\u0663",
+        f"b-{'0' * 5_000}",
+    ):
         assert not hub.subscribe(None, unknown)[1], unknown
     for number in range(KEPT_MAX + 2):
         hub.changed(str(number))

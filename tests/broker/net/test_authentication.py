@@ -1,5 +1,6 @@
 """SASL on a connection: what may come when, what a failure costs, and how a session ends."""
 
+import asyncio
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from config.limits import ServerLimits
 from protocol.messages import Request
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.names import ErrorCode
@@ -19,7 +21,7 @@ from seams.now import Now
 from seams.principal import Principal
 from security.sasl.plain import PlainServer
 from tests.broker.clocks import SteppedClock
-from tests.broker.shell import Client, Shell, heartbeat
+from tests.broker.shell import Client, Shell, commit, heartbeat
 
 ALICE = b"\0alice\0secret"
 RECEIVE_MAX = 1_000
@@ -65,6 +67,11 @@ async def log_in(client: Client, data: bytes = ALICE) -> SaslAuthenticateRespons
     answer = await client.call(token(data))
     assert isinstance(answer, SaslAuthenticateResponse)
     return answer
+
+
+async def until_dropped(shell: Shell) -> None:
+    while not shell.dropped():  # noqa: ASYNC110 - the server's events are a list
+        await asyncio.sleep(0)
 
 
 async def test_after_the_exchange_requests_have_the_principal() -> None:
@@ -310,3 +317,85 @@ async def test_a_client_stays_who_it_is(mechanism: str, data: bytes, message: st
                 assert isinstance(answer, SaslAuthenticateResponse)
                 assert answer.error_message == message
             assert await client.closed() == b""
+
+
+async def test_a_login_with_a_request_and_a_fin_is_answered() -> None:
+    async with Shell() as shell:
+        with secured(shell):
+            client = await shell.client()
+            requests = (SaslHandshakeRequest("PLAIN"), token(), heartbeat())
+            client.send(b"".join(client.framed(request) for request in requests))
+            client.writer.write_eof()
+            kinds = [type((await client.answer())[1]) for _ in requests]
+            assert kinds == [SaslHandshakeResponse, SaslAuthenticateResponse, HeartbeatResponse]
+            assert await client.closed() == b""
+
+
+async def test_a_wrong_password_with_a_fin_is_answered_late() -> None:
+    async with Shell(ServerLimits(failed_authentication_delay_ms=1)) as shell:
+        with secured(shell):
+            client = await shell.client()
+            requests = (SaslHandshakeRequest("PLAIN"), token(b"\0alice\0wrong"), heartbeat())
+            client.send(b"".join(client.framed(request) for request in requests))
+            client.writer.write_eof()
+            kinds = [type((await client.answer())[1]) for _ in requests[:2]]
+            assert kinds == [SaslHandshakeResponse, SaslAuthenticateResponse]
+            assert await client.closed() == b""
+            assert shell.core.asked == []
+
+
+async def test_a_renewal_between_pipelined_requests() -> None:
+    """An answer that is missing still comes first; what is behind the renewal is of the session."""
+    clock = SteppedClock()
+    async with Shell(clock=clock) as shell:
+        with secured(shell, access(max_reauth_ms=5_000)):
+            client = await shell.client()
+            await log_in(client)
+            clock.advance(4_000)
+            requests = (commit(), SaslHandshakeRequest("PLAIN"), token(), heartbeat())
+            client.send(b"".join(client.framed(request) for request in requests))
+            await shell.core.until(lambda: len(shell.core.asked) == 2)
+            shell.core.answer(shell.core.asked[0][1], OffsetCommitResponse())
+            kinds = [type((await client.answer())[1]) for _ in requests]
+            assert kinds == [
+                OffsetCommitResponse,
+                SaslHandshakeResponse,
+                SaslAuthenticateResponse,
+                HeartbeatResponse,
+            ]
+
+
+async def test_a_renewal_that_fails_behind_a_missing_answer() -> None:
+    clock = SteppedClock()
+    limits = ServerLimits(failed_authentication_delay_ms=0)
+    async with Shell(limits, clock=clock) as shell:
+        with secured(shell, access(max_reauth_ms=5_000)):
+            client = await shell.client()
+            await log_in(client)
+            clock.advance(4_000)
+            wrong = token(b"\0alice\0wrong")
+            requests = (commit(), SaslHandshakeRequest("PLAIN"), wrong, heartbeat())
+            client.send(b"".join(client.framed(request) for request in requests))
+            await until_dropped(shell)
+            shell.core.answer(shell.core.asked[0][1], OffsetCommitResponse())
+            kinds = [type((await client.answer())[1]) for _ in requests[:3]]
+            assert kinds == [OffsetCommitResponse, SaslHandshakeResponse, SaslAuthenticateResponse]
+            assert await client.closed() == b""
+            assert len(shell.core.asked) == 1
+
+
+async def test_a_session_that_ends_behind_a_missing_answer() -> None:
+    clock = SteppedClock()
+    async with Shell(clock=clock) as shell:
+        with secured(shell, access(max_reauth_ms=5_000)):
+            client = await shell.client()
+            await log_in(client)
+            client.ask(commit())
+            await shell.core.until(lambda: len(shell.core.asked) == 1)
+            clock.advance(5_001)
+            client.send(client.framed(heartbeat()) + client.framed(heartbeat()))
+            await until_dropped(shell)
+            shell.core.answer(shell.core.asked[0][1], OffsetCommitResponse())
+            assert isinstance((await client.answer())[1], OffsetCommitResponse)
+            assert await client.closed() == b""
+            assert len(shell.core.asked) == 1
