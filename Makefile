@@ -13,7 +13,7 @@ KILLS ?= 200
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   browser consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
-  long-drills long-secured-clients long-handshake-fuzz long-properties
+  long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -158,6 +158,9 @@ long-consumer-clients: install-test  ## consumer groups with librdkafka, Java an
 long-admin-tools: install-test  ## Kafka's tools for the cluster: elections, reassignments, quorum, features, ACLs
 	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_kafka_tools.py -k tools_of_a_cluster
 	ADMIN_TOOLS=1 $(BIN)/python -m pytest tests/interop/test_acl_tools.py
+
+long-cluster-commands: install-test  ## rollcall group and topic at a real Kafka, compared with its tools
+	CLUSTER_COMMANDS=1 $(BIN)/python -m pytest -s --timeout 300 tests/interop/test_cluster_commands.py
 
 long-secured-clients: install-test  ## clients over each mechanism and protocol, with and without rights
 	SECURED_CLIENTS=1 $(BIN)/python -m pytest --timeout 300 tests/interop/test_secured_clients.py

@@ -27,10 +27,10 @@ from broker.net.access import Tokens, open_tls, open_tokens
 from broker.net.admin_tls import admin_certificate
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.net.tls.listener_tls import ListenerTls
-from broker.net.tls.stores import BadStore
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
+from config.key_stores import BadStore
 from config.keys import Config
 from config.listeners import BadListeners
 from config.storage_settings import storage_settings

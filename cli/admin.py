@@ -10,6 +10,7 @@ import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
+from pathlib import Path
 from typing import TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -22,6 +23,10 @@ from seams.operator_error import WrongInput
 
 _TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"
+_TOKEN = "rollcall.admin.token"
+"""In the context of a command."""
+
+_TOKEN_FILE_BYTES_MAX = 65_536
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
@@ -42,9 +47,41 @@ def admin_option(command: CommandFunction) -> CommandFunction:
         envvar="ROLLCALL_ADMIN_LISTENER",
         show_default=True,
         show_envvar=True,
-        help="The daemon's admin port. Credentials: ROLLCALL_ADMIN_TOKEN or ROLLCALL_ADMIN_USERS, "
-        "as the daemon takes them; SSL_CERT_FILE names the certificates to trust.",
+        help="The daemon's admin port. Credentials: --token-file, ROLLCALL_ADMIN_TOKEN or "
+        "ROLLCALL_ADMIN_USERS, as the daemon takes them; SSL_CERT_FILE names the certificates to "
+        "trust.",
+    )(_token_file_option(command))
+
+
+def _token_file_option(command: CommandFunction) -> CommandFunction:
+    return click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        envvar="ROLLCALL_ADMIN_TOKEN_FILE",
+        show_envvar=True,
+        expose_value=False,
+        callback=_remember_token,
+        help="A file with a token of the admin port, in its first line.",
     )(command)
+
+
+def _remember_token(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
+    """For `ask_admin`, in the context of this command."""
+    if path is not None and not context.resilient_parsing:
+        context.meta[_TOKEN] = _token_in(path)
+
+
+def _token_in(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_TOKEN_FILE_BYTES_MAX)
+    except OSError as failed:
+        raise WrongInput(f"--token-file: {path}: {failed.strerror or failed}") from None
+    token = content.partition(b"\n")[0].strip()
+    if not token or not token.isascii() or not token.decode().isprintable():
+        raise WrongInput(f"--token-file: {path} has no token in its first line")
+    return token.decode()
 
 
 def ask_admin(
@@ -77,7 +114,10 @@ def ask_admin(
 
 
 def _credentials() -> dict[str, str]:
-    """The daemon's own variables; of several tokens or users the first."""
+    """The token file, or the daemon's own variables; of several tokens or users the first."""
+    context = click.get_current_context(silent=True)
+    if context is not None and _TOKEN in context.meta:
+        return {"Authorization": f"Bearer {context.meta[_TOKEN]}"}
     token, users = (
         os.environ.get(name, "").replace("\n", ",").split(",")[0].strip()
         for name in ("ROLLCALL_ADMIN_TOKEN", "ROLLCALL_ADMIN_USERS")
@@ -130,7 +170,7 @@ def _words_of(refused: HTTPError, admin: str) -> str:
     if isinstance(content, dict) and content.keys() == {"error"}:
         return str(content["error"])
     if refused.code == 401:
-        return f"the admin port at {admin} asks for credentials: set ROLLCALL_ADMIN_TOKEN"
+        return f"the admin port at {admin} asks for credentials: give --token-file FILE"
     if refused.headers.get("Server") == "rollcall":
         return f"the admin port at {admin} answers {refused.code} {refused.reason}"
     return _no_rollcall(admin, f"it answers {refused.code} {refused.reason}")

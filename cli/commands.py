@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "completion": ("cli.completion", "completion"),
     "config": ("cli.config", "show_config"),
     "drill": ("cli.drill", "drill"),
+    "group": ("cli.group", "group"),
     "history": ("cli.why", "history"),
     "lag": ("cli.lag", "show_lag"),
     "log": ("cli.log", "log"),
@@ -31,6 +32,7 @@ _COMMANDS: Final = {
     "pipeline": ("cli.pipeline", "pipeline"),
     "scram": ("cli.scram", "scram"),
     "serve": ("cli.serve", "serve"),
+    "topic": ("cli.topic", "topic"),
     "verdicts": ("cli.verdicts", "show_verdicts"),
     "why": ("cli.why", "why"),
 }

@@ -15,9 +15,5 @@ class BadPattern(Unusable):
     """Not a regular expression."""
 
 
-class ClusterFault(Unusable):
-    """A cluster cannot be reached, or does not speak as it should."""
-
-
 class BadText(WrongInput):
     """A file is not what it should be; the message names the place."""

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from broker.net.tls.listener_tls import RELOAD_INTERVAL_S, ListenerTls, reload_all
-from broker.net.tls.stores import BadStore
 from broker.observe.events import CertificateRefused, CertificateReloaded, PartFailed
+from config.key_stores import BadStore
 
 _Event = CertificateReloaded | CertificateRefused | PartFailed
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from broker.loop.ids import new_scram_nonce
 from broker.net.listener_access import ListenerAccess, SaslAccess, SaslMechanism
 from broker.net.tls.listener_tls import ListenerTls
-from broker.net.tls.stores import BadStore
 from broker.observe.events import CertificateRefused
+from config.key_stores import BadStore
 from config.keys import Config
 from config.listener_security import ListenerSecurity, MechanismSecurity, listener_security
 from config.listeners import BadListeners, Listener

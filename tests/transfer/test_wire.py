@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
+import client.cluster as client_cluster
+from client.errors import ClusterFault
 from protocol.codec import decode_request, encode_response
 from protocol.messages import Request, Response
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -42,7 +44,6 @@ from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
 from tests.transfer.given import commit, shown
 from transfer import wire
 from transfer.contents import Contents, GroupContents
-from transfer.errors import ClusterFault
 from transfer.text_files import to_json
 from transfer.wire import ClusterClient, _kind_of
 
@@ -167,7 +168,7 @@ def cluster_of(broker: FakeBroker) -> Iterator[ClusterClient]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(client_cluster, "_PAUSE_S", 0.0)
 
 
 @pytest.mark.parametrize(("versions", "epoch"), [(NEW, 3), (OLD, -1)], ids=["new", "old"])

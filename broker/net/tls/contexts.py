@@ -4,17 +4,14 @@ The private key reaches OpenSSL through a file in memory (memfd): it is never wr
 Kafka's counterpart: `DefaultSslEngineFactory`.
 """
 
-import os
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct
 
 from broker.net.tls.certificate import CertificateFacts, certificate_facts
 from broker.net.tls.cipher_suites import BadSuites, choose_suites
-from broker.net.tls.stores import BadStore, read_key_store, read_trusted
+from config.key_stores import BadStore, in_memory, read_key_store, read_trusted
 from config.security_keys import SecurityKeys
 
 _VERIFY: Final = {
@@ -37,7 +34,7 @@ def make_context(values: SecurityKeys) -> ServerContext:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     _set_versions(context, values)
     store = read_key_store(values)
-    with _in_memory(store.chain_pem) as chain, _in_memory(store.key_pem) as key:
+    with in_memory(store.chain_pem) as chain, in_memory(store.key_pem) as key:
         try:
             context.load_cert_chain(chain, key)
         except ssl.SSLError as bad:
@@ -72,14 +69,3 @@ def _set_versions(context: ssl.SSLContext, values: SecurityKeys) -> None:
     oldest = ssl.TLSVersion.TLSv1_2 if has_older else ssl.TLSVersion.TLSv1_3
     newest = ssl.TLSVersion.TLSv1_3 if has_newer else ssl.TLSVersion.TLSv1_2
     context.minimum_version, context.maximum_version = oldest, newest
-
-
-@contextmanager
-def _in_memory(content: bytes) -> Iterator[str]:
-    """A path from which OpenSSL can read the content."""
-    number = os.memfd_create("rollcall-tls", os.MFD_CLOEXEC)
-    try:
-        os.write(number, content)
-        yield f"/proc/self/fd/{number}"
-    finally:
-        os.close(number)

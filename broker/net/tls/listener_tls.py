@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.net.tls.certificate import distinguished_name
 from broker.net.tls.contexts import ServerContext, make_context
-from broker.net.tls.stores import BadStore, store_files
+from config.key_stores import BadStore, store_files
 from config.security_keys import SecurityKeys
 from seams.principal import ANONYMOUS, USER_TYPE, Principal
 from security.ssl_principal import BadRules, NoMatchingRule, SslPrincipalMapper

@@ -21,7 +21,7 @@ from broker.net.tls.certificate import distinguished_name
 from broker.net.tls.cipher_suites import TLS_1_3_SUITES
 from broker.net.tls.contexts import ServerContext, make_context
 from broker.net.tls.listener_tls import ListenerTls
-from broker.net.tls.stores import BadStore, read_key_store, read_trusted
+from config.key_stores import BadStore, read_key_store, read_trusted
 from config.security_keys import SecurityKeys
 from security.ssl_principal import NoMatchingRule
 from tests.broker.net.tls_client import authority, write_key_store

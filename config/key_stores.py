@@ -5,7 +5,10 @@ key of the configuration and never shows a secret. Kafka's counterparts: `Defaul
 with its `FileBasedStore`, `FileBasedPemStore` and `PemStore`.
 """
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -222,3 +225,14 @@ def _matching(key_pem: bytes, chain_pem: bytes, key: str) -> KeyStore:
         raise BadStore(key, "has no certificate of its private key")
     blocks.insert(0, blocks.pop(first))
     return KeyStore(key_pem, b"\n".join(blocks) + b"\n")
+
+
+@contextmanager
+def in_memory(content: bytes) -> Iterator[str]:
+    """A path from which OpenSSL can read the content: a key is never written to a disk."""
+    number = os.memfd_create("rollcall-tls", os.MFD_CLOEXEC)
+    try:
+        os.write(number, content)
+        yield f"/proc/self/fd/{number}"
+    finally:
+        os.close(number)

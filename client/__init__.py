@@ -1,0 +1,1 @@
+"""Client: asks any server that speaks Kafka's protocol, as its tools do. Blocking, one thread."""
