@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata
+
 from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 
 T = TypeVar("T")

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 
 NO_GROUP = "outside-any-group"  # this library insists on a name, used or not
 AT_THE_END = -1

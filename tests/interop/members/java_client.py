@@ -6,8 +6,9 @@ The classes are those of the kafka-clients jar, unmodified; nothing is compiled 
 from collections.abc import Callable, Iterable
 
 import jpype
-from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 from jpype import JClass, JException, JImplements, JOverride
+
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options, Partition
 
 _CLIENTS = "org.apache.kafka.clients.consumer"
 _DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"

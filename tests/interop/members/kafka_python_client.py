@@ -8,13 +8,14 @@ lost, whatever the broker. So a poll here has all the time that a join may need.
 from collections.abc import Callable
 
 from _say import interruptible
-from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaConnectionError
 from kafka.structs import OffsetAndMetadata
+
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 
 JOIN_S = 30.0
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}

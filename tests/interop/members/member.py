@@ -6,8 +6,9 @@ Arguments: library, options as JSON (client.py). SIGTERM ends it as a user would
 import sys
 
 from _say import say, stop_on_sigterm, stopping
-from client import Offsets, Options, Partition, open_client
 from store import Store
+
+from client import Offsets, Options, Partition, open_client
 
 
 class PositionListener:

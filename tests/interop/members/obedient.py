@@ -8,6 +8,7 @@ import json
 import sys
 
 from _say import say
+
 from client import Offsets, Options, open_client
 
 
