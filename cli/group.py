@@ -19,7 +19,7 @@ from protocol.java_text import LONG_MAX, LONG_MIN
 
 if TYPE_CHECKING:
     from client.cluster import Cluster
-    from client.groups import ClusterGroup, GroupMember
+    from client.groups import ClusterGroup, DescribedMember
     from client.log_offsets import Place
     from client.offset_reset import ResetPlan, ResetTarget
 
@@ -199,7 +199,7 @@ def _head_json(found: "ClusterGroup") -> dict[str, object]:
     }
 
 
-def _assignment(member: "GroupMember") -> str:
+def _assignment(member: "DescribedMember") -> str:
     """As kafka-consumer-groups --verbose: orders(0,1)."""
     return ", ".join(
         f"{topic}({','.join(map(str, partitions))})"

@@ -80,14 +80,14 @@ def create_topic_command(
 ) -> None:
     """Create a topic."""
     from client.errors import RequestRefused
-    from client.topics import BROKER_DEFAULT, create_topic
+    from client.topics import BROKER_DEFAULT, create_new_topic
     from protocol.names import ErrorCode
 
     configs = _configs(pairs)
     is_new = True
     with open_cluster(bootstrap, command_config) as cluster:
         try:
-            create_topic(
+            create_new_topic(
                 cluster,
                 name,
                 partitions or BROKER_DEFAULT,

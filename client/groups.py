@@ -49,7 +49,7 @@ class GroupListing(Struct, frozen=True):
     members: int | None
 
 
-class GroupMember(Struct, frozen=True):
+class DescribedMember(Struct, frozen=True):
     """`assignment` is None for a protocol that is not a consumer's."""
 
     member_id: str
@@ -87,7 +87,7 @@ class ClusterGroup(Struct, frozen=True):
     coordinator: str
     assignor: str
     epoch: int | None  # of a consumer group; a classic group's generation is not told
-    members: Sequence[GroupMember]
+    members: Sequence[DescribedMember]
 
 
 def read_group_listings(cluster: Cluster) -> list[GroupListing]:
@@ -180,7 +180,7 @@ def _describe_at(
 
 def _classic_group(group: DescribedGroup, coordinator: str) -> ClusterGroup:
     members = [
-        GroupMember(
+        DescribedMember(
             member.member_id,
             member.group_instance_id,
             member.client_id,
@@ -214,7 +214,7 @@ def _classic_assignment(protocol_type: str, assignment: bytes) -> Mapping[str, l
 
 def _consumer_group(group: DescribedConsumerGroup, coordinator: str) -> ClusterGroup:
     members = [
-        GroupMember(
+        DescribedMember(
             member.member_id,
             member.instance_id,
             member.client_id,

@@ -84,7 +84,7 @@ def list_topics(cluster: Cluster) -> list[TopicListing]:
     return sorted(found, key=lambda topic: topic.topic)
 
 
-def create_topic(
+def create_new_topic(
     cluster: Cluster, name: str, partitions: int, replicas: int, configs: Mapping[str, str]
 ) -> None:
     """Raises ClusterFault, RequestRefused."""

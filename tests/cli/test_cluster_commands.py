@@ -15,7 +15,7 @@ import trustme
 from confluent_kafka import Consumer, Producer
 
 import client.cluster
-from client.topics import create_topic
+from client.topics import create_new_topic
 from tests.broker.daemon import Daemon
 from tests.cli.test_command import Command, rollcall
 from tests.conftest import StartDaemon
@@ -57,7 +57,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A daemon with a topic of two partitions: six records in each, a second apart from 1,000 s."""
     daemon = Daemon(tmp_path_factory.mktemp("cluster")).start()
     with client.cluster.Cluster(daemon.bootstrap) as cluster:
-        create_topic(cluster, "orders", 2, 1, {})
+        create_new_topic(cluster, "orders", 2, 1, {})
     producer = Producer({"bootstrap.servers": daemon.bootstrap})
     for partition in range(2):
         for number in range(RECORDS):
