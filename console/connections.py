@@ -91,6 +91,7 @@ class AdminConnection(web.RequestHandler):
         if self.on_lost is not None:
             self.on_lost()
         super().connection_lost(exc)
+        self._at = None  # a TLS channel refers to this: both would wait for the garbage collector
 
     def data_received(self, data: bytes) -> None:
         if self._head_bytes is not None:

@@ -1,16 +1,20 @@
 """Slow and large requests: at the admin port each connection has its time, and a head its size."""
 
 import asyncio
+import gc
 import ssl
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
 
 from broker.net.sockets import bind_admin
-from console import connections
+from broker.net.tls.channel import TlsChannel
+from console import app, connections
 from console.app import Console
 from tests.broker.node import Node
 
@@ -204,3 +208,28 @@ async def test_who_closes_its_half_is_gone(tmp_path: Path, with_tls: bool) -> No
         async with asyncio.timeout(WAIT_S):
             while len(port.console.connections):  # noqa: ASYNC110 - the port has no such event
                 await asyncio.sleep(0.001)
+
+
+async def test_closed_connections_are_freed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels: weakref.WeakSet[TlsChannel] = weakref.WeakSet()
+
+    class Watched(TlsChannel):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            channels.add(self)
+
+    monkeypatch.setattr(app, "TlsChannel", Watched)
+    gc.disable()
+    try:
+        async with admin_port(tmp_path, with_tls=True) as port:
+            answer = await port.ask(HEAD + b"Connection: close\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            _, writer = await port.connect_silently()
+            writer.transport.abort()
+            async with asyncio.timeout(WAIT_S):
+                while len(channels):  # noqa: ASYNC110 - they have no such event
+                    await asyncio.sleep(0.001)
+    finally:
+        gc.enable()
