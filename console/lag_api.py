@@ -18,6 +18,7 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
+from console.slices import Slices, first_of
 from coordinator.group_types import AnyGroupView
 from coordinator.member_identity import MemberIdentity
 from history.lag.model import (
@@ -65,7 +66,9 @@ class LagApi:
         if lag is None:
             return refusal(404, f"there is no group {group_id!r}")
         shown: list[dict[str, object]] = []
-        for number, partition_lag in enumerate(_worst(lag.partitions, limit), start=1):
+        slices = Slices(self._daemon.ticker.stalls)
+        worst = await _worst(lag.partitions, limit, slices)
+        for number, partition_lag in enumerate(worst, start=1):
             shown.append(_partition(partition_lag))
             if number % GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
@@ -86,8 +89,9 @@ class LagApi:
             return refusal(400, str(fault))
         book = self._daemon.lag.book
         of_group = book.groups.get(group_id)
-        windows = {} if of_group is None else dict(of_group.windows)
-        worst = nsmallest(limit, windows.items(), key=lambda item: (-(item[1].lag or 0), item[0]))
+        windows = () if of_group is None else tuple(of_group.windows.items())
+        slices = Slices(self._daemon.ticker.stalls)
+        worst = await first_of(windows, limit, lambda item: (-(item[1].lag or 0), *item[0]), slices)
         shown: list[dict[str, object]] = []
         for number, ((topic, partition), window) in enumerate(sorted(worst), start=1):
             ends = book.ends.get((topic, partition))
@@ -188,10 +192,14 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
     }
 
 
-def _worst(partitions: Sequence[PartitionLag], limit: int) -> Sequence[PartitionLag]:
+async def _worst(
+    partitions: Sequence[PartitionLag], limit: int, slices: Slices
+) -> Sequence[PartitionLag]:
     if len(partitions) <= limit:
         return partitions
-    worst = nsmallest(limit, partitions, key=lambda each: (-(each.lag or 0), each.topic))
+    worst = await first_of(
+        partitions, limit, lambda each: (-(each.lag or 0), each.topic, each.partition), slices
+    )
     return sorted(worst, key=lambda each: (each.topic, each.partition))
 
 

@@ -5,6 +5,7 @@
 Times are ms since 1970. docs/console.md describes the fields. Members without their principals.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -32,8 +33,11 @@ from history.timeline import (
     Doing,
     Lane,
     RebalanceBand,
-    build_timeline,
+    Timeline,
+    TimelineBuilder,
+    in_order,
     lane_key,
+    newest_spans,
 )
 from protocol.names import GroupId, GroupInstanceId, MemberId
 from storage.api import Corrupt
@@ -43,6 +47,9 @@ TIMELINE_ENTRIES: Final = 2_000
 TIMELINE_ENTRIES_MAX: Final = 10_000
 LANES_MAX: Final = 300
 """Those that are members now come first, then those that are gone the shortest."""
+
+SPANS_MAX: Final = 10_000
+"""Of all lanes together, the newest: more than a picture can show."""
 
 _DOING: Final[Mapping[str, Doing]] = {
     OWNS: Doing.OWNED,
@@ -99,18 +106,16 @@ class TimelineApi:
         from_ms = entries[0].at_ms if is_cut else since_ms
         steps = [step for step in self.steps.of(group_id) if step.at_ms >= from_ms]
         members = await self._members(group_id)
-        timeline = build_timeline(entries, steps, members, from_ms, now.wall_ms)
-        lanes = sorted(timeline.lanes, key=_order)[:LANES_MAX]
-        content: dict[str, object] = {
-            "group": group_id,
-            "from_ms": from_ms,
-            "to_ms": now.wall_ms,
-            "more": is_cut,
-            "lanes_left_out": len(timeline.lanes) - len(lanes),
-            "lanes": [_lane(lane) for lane in lanes],
-            "rebalances": [_band(band) for band in timeline.rebalances],
-            "restarts_ms": list(timeline.restarts_ms),
-        }
+        builder = TimelineBuilder(from_ms)
+        slices = Slices(self._daemon.ticker.stalls)
+        for happened in in_order(entries, steps):
+            builder.take(happened)
+            await slices.pause_if_due()
+        timeline = builder.timeline(now.wall_ms, members)
+        loop = asyncio.get_running_loop()
+        drawn = await loop.run_in_executor(None, _drawn, timeline)
+        content = {"group": group_id, **drawn}
+        content["more"] = is_cut or drawn["from_ms"] != from_ms
         return await answer_json(content, rows=len(entries))
 
     async def _members(self, group_id: str) -> dict[str, tuple[MemberIdentity, Doing]]:
@@ -129,6 +134,21 @@ class TimelineApi:
             )
             found[lane_key(member)] = member, _DOING[row.doing]
         return found
+
+
+def _drawn(timeline: Timeline) -> dict[str, object]:
+    """In a thread: a group that rebalances all the time has very many spans."""
+    lanes = sorted(timeline.lanes, key=_order)[:LANES_MAX]
+    left_out = len(timeline.lanes) - len(lanes)
+    from_ms = newest_spans(lanes, SPANS_MAX)
+    return {
+        "from_ms": timeline.from_ms if from_ms is None else from_ms,
+        "to_ms": timeline.to_ms,
+        "lanes_left_out": left_out,
+        "lanes": [_lane(lane) for lane in lanes if lane.spans],
+        "rebalances": [_band(band) for band in timeline.rebalances],
+        "restarts_ms": list(timeline.restarts_ms),
+    }
 
 
 def _order(lane: Lane) -> tuple[int, int, str, str]:

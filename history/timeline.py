@@ -7,7 +7,7 @@ lane. What a lane shows of a time before its first entry is what the entry says 
 the member owned its partitions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -139,6 +139,12 @@ class TimelineBuilder:
         return Timeline(
             self._from_ms, now_ms, list(self._lanes.values()), self._bands, self._restarts
         )
+
+    def take(self, happened: HistoryEntry | MemberStep) -> None:
+        if isinstance(happened, MemberStep):
+            self.step(happened)
+        else:
+            self.entry(happened)
 
     def step(self, step: MemberStep) -> None:
         lane = self._lanes.get(self._keys.get(step.member_id, ""))
@@ -303,23 +309,33 @@ def _latest(lane: Lane) -> int:
     return lane.spans[-1].to_ms or lane.spans[-1].from_ms if lane.spans else 0
 
 
-def build_timeline(
-    entries: Iterable[HistoryEntry],
-    steps: Iterable[MemberStep],
-    members: Mapping[str, tuple[MemberIdentity, Doing]],
-    from_ms: int,
-    now_ms: int,
-) -> Timeline:
+def in_order(
+    entries: Iterable[HistoryEntry], steps: Iterable[MemberStep]
+) -> Iterator[HistoryEntry | MemberStep]:
     """Entries and steps, each the oldest first. Of one moment, the entry comes before the step."""
-    builder = TimelineBuilder(from_ms)
     waiting = iter(steps)
     step = next(waiting, None)
     for entry in entries:
         while step is not None and step.at_ms < entry.at_ms:
-            builder.step(step)
+            yield step
             step = next(waiting, None)
-        builder.entry(entry)
+        yield entry
     while step is not None:
-        builder.step(step)
+        yield step
         step = next(waiting, None)
-    return builder.timeline(now_ms, members)
+
+
+def newest_spans(lanes: Sequence[Lane], most: int) -> int | None:
+    """Drops the oldest spans and marks until `most` spans are left in all lanes together.
+
+    Returns since when the lanes are complete; None: nothing was dropped.
+    """
+    ends = [span.to_ms for lane in lanes for span in lane.spans if span.to_ms is not None]
+    running = sum(bool(lane.spans) and lane.spans[-1].to_ms is None for lane in lanes)
+    if len(ends) + running <= most:
+        return None
+    from_ms = sorted(ends)[-max(1, most - running)]
+    for lane in lanes:
+        lane.spans = [s for s in lane.spans if s.to_ms is None or s.to_ms > from_ms]
+        lane.marks = [mark for mark in lane.marks if mark.at_ms >= from_ms]
+    return from_ms

@@ -9,6 +9,7 @@ import { drawTimeline } from "./timeline.js";
 const PARTITIONS_MAX = 200;
 const REBALANCES = 20;
 const OFFSET_EVENTS = 50;
+const LARGE_PARTITIONS = 2_000; // a group of that size is read again with the samples only
 const RANGES = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["24 h", 86_400]];
 
 export function show(main, name) {
@@ -89,7 +90,10 @@ export function show(main, name) {
   }
 
   draw();
-  const changed = throttled(1_000, () => load("group", "timeline", "why", "verdicts", "offsets", "lag"));
+  const changed = throttled(1_000, () => {
+    const isLarge = (parts.lag?.partitions_total ?? 0) > LARGE_PARTITIONS;
+    return load("group", "timeline", "why", "verdicts", "offsets", ...(isLarge ? [] : ["lag"]));
+  });
   const sampled = throttled(2_000, () => load("lag", "verdicts"));
   const all = throttled(1_000, async () => {
     await load("group", "timeline", "lag", "why", "verdicts", "offsets");

@@ -12,7 +12,7 @@ from console.group_rows import (
     GroupRows,
     find_page,
 )
-from console.slices import Slices
+from console.slices import COMPARED_AT_ONCE, Slices, first_of
 from history.lag.model import LagStatus
 
 STATUSES = (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)
@@ -114,3 +114,11 @@ async def test_orders_that_are_kept_are_bounded() -> None:
 async def test_an_unknown_order_is_refused(sort: str) -> None:
     with pytest.raises(ValueError, match="sort"):
         await asked(GroupQuery(sort=sort))
+
+
+async def test_the_first_of_many_are_found_in_slices() -> None:
+    numbers = [number * 7919 % 10_007 for number in range(3 * COMPARED_AT_ONCE + 1)]
+    for limit in (1, 10, COMPARED_AT_ONCE + 1, len(numbers), 2 * len(numbers)):
+        found = await first_of(numbers, limit, lambda n: (n, "", 0), Slices(LoopStalls()))
+        assert found == sorted(numbers)[:limit]
+    assert await first_of([], 5, lambda n: (n, "", 0), Slices(LoopStalls())) == []

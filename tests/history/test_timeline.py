@@ -1,5 +1,7 @@
 """Timeline: the lanes that entries and steps of members amount to."""
 
+from collections.abc import Mapping, Sequence
+
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
 from history.consumer_entries import (
@@ -10,6 +12,7 @@ from history.consumer_entries import (
 from history.entries import (
     GenerationBegunEntry,
     GroupLoadedEntry,
+    HistoryEntry,
     MemberAddedEntry,
     MembersRemovedEntry,
     Rebalance,
@@ -18,7 +21,17 @@ from history.entries import (
     StaticMemberReplacedEntry,
 )
 from history.entry_values import JoinedMember, MemberRemoval
-from history.timeline import Doing, Lane, LaneMark, MemberStep, Span, Timeline, build_timeline
+from history.timeline import (
+    Doing,
+    Lane,
+    LaneMark,
+    MemberStep,
+    Span,
+    Timeline,
+    TimelineBuilder,
+    in_order,
+    newest_spans,
+)
 from protocol.names import GroupInstanceId, MemberId
 
 ONE = MemberIdentity(MemberId("one-1"), None, "one", "/10.0.0.1")
@@ -46,6 +59,19 @@ SECOND_JOINS = [
         ),
     ),
 ]
+
+
+def build_timeline(
+    entries: Sequence[HistoryEntry],
+    steps: Sequence[MemberStep],
+    members: Mapping[str, tuple[MemberIdentity, Doing]],
+    from_ms: int,
+    now_ms: int,
+) -> Timeline:
+    builder = TimelineBuilder(from_ms)
+    for happened in in_order(entries, steps):
+        builder.take(happened)
+    return builder.timeline(now_ms, members)
 
 
 def lanes(timeline: Timeline) -> dict[str, Lane]:
@@ -167,3 +193,27 @@ def test_a_clock_that_goes_back_makes_no_span_end_before_it_begins() -> None:
         for span, after in zip(lane.spans, lane.spans[1:], strict=False):
             assert span.to_ms is not None
             assert span.from_ms <= span.to_ms <= after.from_ms
+
+
+def test_of_very_many_spans_the_newest_are_kept() -> None:
+    storm = []
+    for number in range(100):
+        at_ms = 1_000 * number
+        storm.append(RebalanceBegunEntry("g", at_ms, generation=number, waiting_for=(ONE, TWO)))
+        joined = (JoinedMember(ONE, 100), JoinedMember(TWO, 200))
+        storm.append(GenerationBegunEntry("g", at_ms + 300, number + 1, joined=joined))
+        rebalance = Rebalance(Cause.MEMBER_JOINED, at_ms, end=End.STABLE, generation_after=number)
+        storm.append(RebalanceEndedEntry("g", at_ms + 400, rebalance))
+    all_lanes = build_timeline(storm, [], now(ONE, TWO), 0, 100_000).lanes
+    assert newest_spans(all_lanes, 10_000) is None
+    before = {lane.key: list(lane.spans) for lane in all_lanes}
+
+    since_ms = newest_spans(all_lanes, 50)
+
+    assert since_ms is not None
+    assert 40 <= sum(len(lane.spans) for lane in all_lanes) <= 50
+    for lane in all_lanes:
+        kept = [s for s in before[lane.key] if s.to_ms is None or s.to_ms > since_ms]
+        assert lane.spans == kept
+        assert lane.spans[-1].to_ms is None
+        assert all(mark.at_ms >= since_ms for mark in lane.marks)
