@@ -18,7 +18,7 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
-from console.slices import Slices, first_of
+from console.slices import Slices, smallest_in_slices
 from coordinator.group_types import AnyGroupView
 from coordinator.member_identity import MemberIdentity
 from history.lag.model import (
@@ -91,7 +91,9 @@ class LagApi:
         of_group = book.groups.get(group_id)
         windows = () if of_group is None else tuple(of_group.windows.items())
         slices = Slices(self._daemon.ticker.stalls)
-        worst = await first_of(windows, limit, lambda item: (-(item[1].lag or 0), *item[0]), slices)
+        worst = await smallest_in_slices(
+            windows, limit, lambda item: (-(item[1].lag or 0), *item[0]), slices
+        )
         shown: list[dict[str, object]] = []
         for number, ((topic, partition), window) in enumerate(sorted(worst), start=1):
             ends = book.ends.get((topic, partition))
@@ -197,7 +199,7 @@ async def _worst(
 ) -> Sequence[PartitionLag]:
     if len(partitions) <= limit:
         return partitions
-    worst = await first_of(
+    worst = await smallest_in_slices(
         partitions, limit, lambda each: (-(each.lag or 0), each.topic, each.partition), slices
     )
     return sorted(worst, key=lambda each: (each.topic, each.partition))

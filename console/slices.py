@@ -38,7 +38,7 @@ class Slices:
         self._began_s = self._stalls.begin()
 
 
-async def first_of(
+async def smallest_in_slices(
     items: Sequence[T], limit: int, key: Callable[[T], tuple[int, str, int]], slices: Slices
 ) -> list[T]:
     """The `limit` items with the smallest keys, in their order; all of them if there are fewer."""

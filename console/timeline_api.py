@@ -35,8 +35,8 @@ from history.timeline import (
     RebalanceBand,
     Timeline,
     TimelineBuilder,
-    in_order,
     lane_key,
+    merged_with_steps,
     newest_spans,
 )
 from protocol.names import GroupId, GroupInstanceId, MemberId
@@ -108,7 +108,7 @@ class TimelineApi:
         members = await self._members(group_id)
         builder = TimelineBuilder(from_ms)
         slices = Slices(self._daemon.ticker.stalls)
-        for happened in in_order(entries, steps):
+        for happened in merged_with_steps(entries, steps):
             builder.take(happened)
             await slices.pause_if_due()
         timeline = builder.timeline(now.wall_ms, members)

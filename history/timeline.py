@@ -309,7 +309,7 @@ def _latest(lane: Lane) -> int:
     return lane.spans[-1].to_ms or lane.spans[-1].from_ms if lane.spans else 0
 
 
-def in_order(
+def merged_with_steps(
     entries: Iterable[HistoryEntry], steps: Iterable[MemberStep]
 ) -> Iterator[HistoryEntry | MemberStep]:
     """Entries and steps, each the oldest first. Of one moment, the entry comes before the step."""

@@ -12,7 +12,7 @@ from console.group_rows import (
     GroupRows,
     find_page,
 )
-from console.slices import COMPARED_AT_ONCE, Slices, first_of
+from console.slices import COMPARED_AT_ONCE, Slices, smallest_in_slices
 from history.lag.model import LagStatus
 
 STATUSES = (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)
@@ -119,6 +119,6 @@ async def test_an_unknown_order_is_refused(sort: str) -> None:
 async def test_the_first_of_many_are_found_in_slices() -> None:
     numbers = [number * 7919 % 10_007 for number in range(3 * COMPARED_AT_ONCE + 1)]
     for limit in (1, 10, COMPARED_AT_ONCE + 1, len(numbers), 2 * len(numbers)):
-        found = await first_of(numbers, limit, lambda n: (n, "", 0), Slices(LoopStalls()))
+        found = await smallest_in_slices(numbers, limit, lambda n: (n, "", 0), Slices(LoopStalls()))
         assert found == sorted(numbers)[:limit]
-    assert await first_of([], 5, lambda n: (n, "", 0), Slices(LoopStalls())) == []
+    assert await smallest_in_slices([], 5, lambda n: (n, "", 0), Slices(LoopStalls())) == []

@@ -29,7 +29,7 @@ from history.timeline import (
     Span,
     Timeline,
     TimelineBuilder,
-    in_order,
+    merged_with_steps,
     newest_spans,
 )
 from protocol.names import GroupInstanceId, MemberId
@@ -69,7 +69,7 @@ def build_timeline(
     now_ms: int,
 ) -> Timeline:
     builder = TimelineBuilder(from_ms)
-    for happened in in_order(entries, steps):
+    for happened in merged_with_steps(entries, steps):
         builder.take(happened)
     return builder.timeline(now_ms, members)
 
