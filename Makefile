@@ -11,7 +11,7 @@ KILLS ?= 200
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
-  browser consumer-sim long-consumer-sim long-consumer-transfer long-assignors \
+  bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
   long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties
 
@@ -197,6 +197,15 @@ long-compare-transactions: install-test  ## compare random transactions with a r
 
 long-assignors: install-test  ## compare 30,000 target assignments with Kafka's own assignors: LIBS=its libs
 	$(BIN)/python -m tests.coordinator.consumer.assignors.compare_live $(LIBS)
+
+site: install-test  ## the documentation site, in build/site; needs no network
+	$(BIN)/python -m mkdocs build -d build/site
+
+release-check: install-test  ## build wheel, sdist and bill of materials, try them in empty environments
+	$(BIN)/python -m tests.packaging.release_check
+
+bench-pytest: install-test  ## measure the pytest plugin: cold fixture, twenty session timeouts
+	$(BIN)/python -m bench.pytest_plugin
 
 docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md

@@ -64,6 +64,7 @@ HOMES = {
     "sqlglot": ("pipeline/local/",),
     "re2": ("seams/regular_expressions.py",),
     "structlog": ("broker/",),
+    "testcontainers": ("rollcall/testing/containers.py",),
     "uvloop": ("broker/main.py",),
     "xxhash": ("coordinator/consumer/metadata_hash.py",),
 }

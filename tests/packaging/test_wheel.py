@@ -148,3 +148,29 @@ def test_the_source_distribution_has_every_file(source: Path, tmp_path: Path) ->
         names = {name.partition("/")[2] for name in file.getnames()}
 
     assert {str(path) for path in tracked_files()} - names == set()
+
+
+def test_the_pytest_plugin_of_an_installed_wheel_starts_a_daemon(
+    installed: Path, tmp_path: Path
+) -> None:
+    for name in PACKAGES:
+        if name != "rollcall":
+            (tmp_path / f"{name}.py").write_text(HOSTILE)
+    (tmp_path / "test_of_a_user.py").write_text(
+        "import rollcall.testing\n"
+        "def test_daemon(rollcall):\n"
+        "    rollcall.create_topic('orders')\n"
+        "    rollcall.advance(1)\n"
+        "    assert rollcall.group('billing').state == 'Dead'\n"
+        "def test_path(rollcall_session):\n"
+        "    import importlib.util, sys\n"
+        "    assert not any(path.endswith('_program') for path in sys.path)\n"
+        "    assert importlib.util.find_spec('broker').origin.endswith('broker.py')  # the user's\n"
+    )
+
+    said = run(
+        installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_of_a_user.py",
+        cwd=tmp_path, PYTHONPATH=str(tmp_path),
+    )  # fmt: skip
+
+    assert "2 passed" in said

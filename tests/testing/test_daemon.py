@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import ErrorCode
+from drills.wire import DrillWire
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from protocol.names import ErrorCode, GroupId, MemberId
 from rollcall.testing import (
     DaemonDied,
     ForkServer,
@@ -327,3 +332,31 @@ def test_a_daemon_that_has_died_says_so(rollcall_factory: Start) -> None:
     until(lambda: not is_running(daemon.pid))
     with pytest.raises(DaemonDied, match=r"has ended: (.|\n)*Shutdown complete"):
         daemon.now_ms()
+
+
+# The consumer protocol (KIP-848).
+
+
+def test_sessions_of_the_consumer_protocol_end_too(rollcall: Rollcall) -> None:
+    rollcall.create_topic(TOPIC)
+    wire = DrillWire(rollcall.bootstrap, "raw")
+    for member_id in ("m-1", "m-2"):
+        answer = wire.ask(
+            ConsumerGroupHeartbeatRequest(
+                GroupId("billing"),
+                MemberId(member_id),
+                rebalance_timeout_ms=300_000,
+                subscribed_topic_names=[TOPIC],
+                topic_partitions=[],
+            ),
+            ConsumerGroupHeartbeatResponse,
+            1,
+        )
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+        assert answer.error_code is ErrorCode.NONE, answer
+    assert {member.client_id for member in rollcall.wait("billing", members=2).members} == {"raw"}
+
+    rollcall.expire("billing", "m-1")
+    assert [each.member_id for each in rollcall.group("billing").members] == ["m-2"]
+    rollcall.advance(46)
+    rollcall.wait("billing", state="Empty", members=0)
