@@ -4,6 +4,7 @@ Three cases run always; all of them with SECURED_CLIENTS=1 (`make long-secured-c
 """
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -88,6 +89,7 @@ class Secured:
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:alice;User:ANONYMOUS",
                 "group.initial.rebalance.delay.ms": "0",
+                "rollcall.log.format": "json",
             },
         )
         self.daemon.listen = None
@@ -123,9 +125,10 @@ class Secured:
         assert found is not None
         return int(found[1])
 
-    def lines_of(self, group: str) -> list[str]:
+    def lines_of(self, group: str) -> list[dict[str, str]]:
         """Of the log."""
-        return [line for line in self.daemon.log().splitlines() if f"group_id={group} " in line]
+        lines = (line for line in self.daemon.log().splitlines() if line.startswith("{"))
+        return [line for line in map(json.loads, lines) if line.get("group_id") == group]
 
 
 def as_pkcs8(store: Path) -> None:
@@ -165,7 +168,7 @@ def test_a_group(secured: Secured, library: str, mechanism: str, protocol: str) 
         access = replace(access, certificate=secured.folder / "client.pem")
     group = f"{library}-{mechanism}-{protocol}"
     assert LIBRARIES[library](access, group, 0) == 1
-    assert any("User:alice" in line for line in secured.lines_of(group))
+    assert "User:alice" in {line.get("principal") for line in secured.lines_of(group)}
 
 
 @LONG
@@ -180,9 +183,9 @@ def test_sessions_that_end_under_a_member(secured: Secured, library: str, mechan
     assert (expired == 0) == (library in AUTHENTICATES_AGAIN), expired
     # At its start kafka-python joins twice, the first time without the partitions of the topic.
     stable = [
-        datetime.fromisoformat(line.partition(" ")[0])
+        datetime.fromisoformat(line["timestamp"])
         for line in secured.lines_of(group)
-        if "Stabilized group" in line
+        if line["event"].startswith("Stabilized group")
     ]
     assert stable[-1] - stable[0] < timedelta(seconds=SESSION_S), "the group has rebalanced"
 
