@@ -66,11 +66,10 @@ class Deadlines(Generic[OpT]):
         """Take an op out; False if it is not filed."""
         deadline_ms = op.deadline_ms
         bucket = self._buckets.get(deadline_ms)
-        if bucket is None or op not in bucket:
+        if bucket is None or bucket.pop(op, False) is False:
             return False
         self._count -= 1
-        if len(bucket) > 1:
-            del bucket[op]
+        if bucket:
             return True
         del self._buckets[deadline_ms]
         if len(self._heap) > 2 * len(self._buckets) + STALE_KEPT:

@@ -32,8 +32,9 @@ class Purgatory(Generic[CommandT]):
 
     def __init__(self) -> None:
         self._deadlines: Deadlines[DelayedOp[CommandT]] = Deadlines()
-        # Dicts for their order: ops under one key are asked in the order in which they were parked.
-        self._watchers: dict[Hashable, dict[DelayedOp[CommandT], None]] = {}
+        # Under most keys is one op, which stands there itself. Several are a dict for their order:
+        # they are asked in the order in which they were parked.
+        self._watchers: dict[Hashable, DelayedOp[CommandT] | dict[DelayedOp[CommandT], None]] = {}
 
     @property
     def delayed(self) -> int:
@@ -43,7 +44,7 @@ class Purgatory(Generic[CommandT]):
     @property
     def watched(self) -> int:
         """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
-        return sum(len(ops) for ops in self._watchers.values())
+        return sum(len(ops) if isinstance(ops, dict) else 1 for ops in self._watchers.values())
 
     def operations(self) -> tuple[DelayedOp[CommandT], ...]:
         """Those that wait now, for a reader that takes pauses."""
@@ -77,17 +78,16 @@ class Purgatory(Generic[CommandT]):
         for key in op.keys:
             ops = watchers.get(key)
             if ops is None:
-                watchers[key] = {op: None}
-            else:
+                watchers[key] = op
+            elif isinstance(ops, dict):
                 ops[op] = None
+            elif ops is not op:  # an op may name one key twice
+                watchers[key] = {ops: None, op: None}
 
     def check_and_complete(self, key: Hashable) -> list[CommandT]:
         """Check every op under `key`; the commands of those that completed."""
-        ops = self._watchers.get(key)
-        if not ops:
-            return []
-        commands = []
-        for op in tuple(ops):
+        commands: list[CommandT] = []
+        for op in self._under(key):
             command = op.try_complete()
             if command is not None and self._end(op):
                 commands.append(command)
@@ -111,14 +111,16 @@ class Purgatory(Generic[CommandT]):
         ops = self._watchers.get(key)
         if ops is None:
             return 0
-        return sum([self._end(op) for op in tuple(ops)])
+        if isinstance(ops, dict):
+            return sum([self._end(op) for op in tuple(ops)])
+        return int(self._end(ops))
 
     def watching(self, key: Hashable) -> bool:
         return key in self._watchers
 
     def deadline_of(self, key: Hashable) -> int | None:
         """When the nearest op under `key` expires; None if there is none."""
-        deadlines = [op.deadline_ms for op in self._watchers.get(key, ())]
+        deadlines = [op.deadline_ms for op in self._under(key)]
         return min(deadlines, default=None)
 
     def cancel_all(self) -> int:
@@ -134,19 +136,25 @@ class Purgatory(Generic[CommandT]):
     def _unwatch(self, op: DelayedOp[CommandT]) -> None:
         for key in op.keys:
             ops = self._watchers.get(key)
-            if ops is None or op not in ops:
-                continue  # an op may name one key twice
-            if len(ops) > 1:
-                del ops[op]
-            else:
+            if ops is op:
                 del self._watchers[key]
+            elif isinstance(ops, dict) and op in ops:  # it may name one key twice
+                del ops[op]
+                if not ops:
+                    del self._watchers[key]
+
+    def _under(self, key: Hashable) -> tuple[DelayedOp[CommandT], ...]:
+        ops = self._watchers.get(key)
+        if ops is None:
+            return ()
+        return tuple(ops) if isinstance(ops, dict) else (ops,)
 
     def check(self) -> None:
         """Assert that the tables agree; called by tests after every step."""
         assert len(self._deadlines) == sum(1 for _ in self._deadlines), "the count is wrong"
         for op in self._deadlines:
-            assert all(op in self._watchers[key] for key in op.keys), f"{op!r} is not watched"
-        for key, ops in self._watchers.items():
-            assert ops, f"no op is left under {key!r}"
-            for op in ops:
+            assert all(op in self._under(key) for key in op.keys), f"{op!r} is not watched"
+        for key in self._watchers:
+            assert self._under(key), f"no op is left under {key!r}"
+            for op in self._under(key):
                 assert op in self._deadlines, f"{op!r} is watched under {key!r} but has ended"
