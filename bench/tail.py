@@ -75,11 +75,11 @@ def measure(
         placed = list(batches(records, *mix))
         log.append_placed(placed, placed[-1][2])
         count = placed[-1][1] + 1
-        whole = one = float("inf")
+        whole = by_record = float("inf")
         for _ in range(rounds):
             whole = min(whole, load(log, loaded_records) / count * 1e6)
-            one = min(one, load(log, logged_records) / count * 1e6)
-        return whole, one
+            by_record = min(by_record, load(log, logged_records) / count * 1e6)
+        return whole, by_record
 
 
 def load(log: PartitionLog, read: Read) -> float:
@@ -96,10 +96,10 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{'batches of':<44}{'us per record':>14}{'one by one':>14}")
+    print(f"{'batches of':<44}{'us per record':>14}{'by record':>14}")
     for name, mix in MIXES.items():
-        whole, one = measure(arguments.records, arguments.rounds, mix)
-        print(f"{name:<44}{whole:>14.2f}{one:>14.2f}", flush=True)
+        whole, by_record = measure(arguments.records, arguments.rounds, mix)
+        print(f"{name:<44}{whole:>14.2f}{by_record:>14.2f}", flush=True)
 
 
 if __name__ == "__main__":
