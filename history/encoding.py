@@ -158,7 +158,7 @@ def _codec(hint: object) -> tuple[WriteField | None, ReadField]:
     if origin is tuple:
         write, read = _codec(get_args(hint)[0])
         return (
-            list if write is None else _for_each(write),  # type: ignore[return-value]
+            _as_list if write is None else _for_each(write),
             lambda plain: tuple([read(element) for element in _list(plain)]),
         )
     hint = getattr(hint, "__supertype__", hint)  # a NewType is stored as what it is based on
@@ -175,6 +175,10 @@ def _codec(hint: object) -> tuple[WriteField | None, ReadField]:
 
 def _unless_none(write: WriteField) -> WriteField:
     return lambda value: None if value is None else write(value)
+
+
+def _as_list(value: object) -> Plain:
+    return list(cast("tuple[object, ...]", value))
 
 
 def _for_each(write: WriteField) -> WriteField:
