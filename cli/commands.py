@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "pipeline": ("cli.pipeline", "pipeline"),
     "scram": ("cli.scram", "scram"),
     "serve": ("cli.serve", "serve"),
+    "top": ("cli.top", "top"),
     "topic": ("cli.topic", "topic"),
     "verdicts": ("cli.verdicts", "show_verdicts"),
     "why": ("cli.why", "why"),

@@ -15,6 +15,7 @@ import click
 from cli.clock import now_ms
 from cli.log_options import log_topic_option, partition_option
 from cli.options import read_options
+from cli.progress import progress_bar
 from config.keys import Config
 from seams.operator_error import OperationFailed, WrongInput
 
@@ -94,12 +95,13 @@ def log_clean(
     total = _Total()
     try:
         logs = _compacted_logs(config, _Wanted(log_topics, partitions), dry_run=dry_run)
-        for key, done in _clean(config, logs, roll=roll, dry_run=dry_run):
-            total.add(done)
-            if as_json:
-                click.echo(json.dumps(_facts(key, done)))
-            elif done.bytes_after != done.bytes_before:
-                click.echo(_line(key, done))
+        with progress_bar("Cleaning", lambda: total.logs / max(len(logs), 1)) as bar:
+            for key, done in _clean(config, logs, roll=roll, dry_run=dry_run):
+                total.add(done)
+                if as_json:
+                    bar.echo(json.dumps(_facts(key, done)))
+                elif done.bytes_after != done.bytes_before:
+                    bar.echo(_line(key, done))
     except OSError as failed:  # of the data directory, also a missing file in it: exit code 1
         raise OperationFailed(str(failed)) from None
     if not as_json:

@@ -5,6 +5,8 @@ Reads the options; logtools/lint.py looks.
 
 import json
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -18,6 +20,7 @@ from cli.log_options import (
     paths_argument,
     reading,
 )
+from cli.progress import is_terminal, progress_bar
 
 
 @click.command(
@@ -62,7 +65,8 @@ def log_lint(
     found: Counter[str] = Counter()
     notes = 0
     places = [logs_at(path, log_topics or ("all",), partitions) for path in paths]
-    with reading():
+    size = bytes_below(paths) if is_terminal() else 0
+    with reading(), progress_bar("Checking", lambda: tally.bytes / max(size, 1)) as bar:
         for place in places:
             note_running_daemon(place)
             for finding in findings(place, tally, offsets_partitions):
@@ -70,7 +74,7 @@ def log_lint(
                     notes += 1
                 else:
                     found[finding.check] += 1
-                click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
+                bar.echo(json.dumps(finding._asdict()) if as_json else str(finding))
     checked = (
         f"{tally.files} files, {tally.bytes} bytes, {tally.batches} batches, "
         f"{tally.records} records"
@@ -81,6 +85,16 @@ def log_lint(
         summary += f"; {_counted(notes, 'note')}"
     click.echo(f"{checked}: {summary}", err=as_json)
     return PROBLEMS if found else 0
+
+
+def bytes_below(paths: Iterable[Path]) -> int:
+    """Of all files, about: they may change meanwhile."""
+    total = 0
+    for path in paths:
+        for file in (path, *path.rglob("*")):
+            with suppress(OSError):
+                total += file.stat().st_size if file.is_file() else 0
+    return total
 
 
 def _counted(number: int, what: str) -> str:

@@ -5,6 +5,7 @@ what was found; 2: usage, or the source is not there or cannot be read.
 """
 
 import platform
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from cli.offsets_options import (
     show,
     transfer_options,
 )
+from cli.progress import progress_bar
 
 
 @click.command(
@@ -69,7 +71,8 @@ def offsets_import(
     """Import groups and their offsets into a data directory, or into a running cluster."""
     check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     config = config_of(data_dir, config_file, pairs)
-    with data_dir_in_use():
+    part = [0.0]
+    with data_dir_in_use(), progress_bar("Importing", lambda: part[0]):
         # Here, and not above: no other command should wait for these imports.
         from transfer.importing import Import, run_import
         from transfer.plan import Rule
@@ -88,6 +91,7 @@ def offsets_import(
                 dry_run=dry_run,
                 now_ms=now_ms(),
                 host=platform.node(),
+                progressed=partial(part.__setitem__, 0),
             )
         )
     show(report, machine=as_json)

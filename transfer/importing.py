@@ -4,7 +4,7 @@ Nothing is written before everything is read and planned. `rollcall offsets impo
 of its options and prints the Report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,10 @@ ACTOR: Final = "rollcall-offsets-import"
 """Whose doing it was, for the history: where other tools have their client id."""
 
 
+def _ignore(_part: float) -> None:
+    pass
+
+
 class Import(Struct, frozen=True, kw_only=True):
     """What the user asked for."""
 
@@ -42,6 +46,7 @@ class Import(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     now_ms: int
     host: str  # where the command runs, for the history
+    progressed: Callable[[float], None] = _ignore  # 0 to 1: what a running cluster has taken
 
 
 def run_import(order: Import) -> Report:
@@ -132,10 +137,14 @@ def _commit(bootstrap: str, source: OffsetsSource, order: Import, report: Report
                 return
         if order.dry_run:
             return
-        for group in source.contents.groups.values():
+        groups = source.contents.groups.values()
+        done, total = 0, max(sum(len(group.offsets) for group in groups), 1)
+        for group in groups:
             if group.offsets:
                 refused = cluster.commit(group)
                 report.refused += refused
                 report.committed += len(group.offsets) - sum(refusal.refuses for refusal in refused)
+            done += len(group.offsets)
+            order.progressed(done / total)
     finally:
         cluster.close()

@@ -63,8 +63,10 @@ HOMES = {
     "sqlframe": ("pipeline/local/", "pipeline/engine.py"),
     "sqlglot": ("pipeline/local/",),
     "re2": ("seams/regular_expressions.py",),
+    "rich": ("cli/top_view.py",),
     "structlog": ("broker/",),
     "testcontainers": ("rollcall/testing/containers.py",),
+    "textual": ("cli/top_view.py",),
     "uvloop": ("broker/main.py",),
     "xxhash": ("coordinator/consumer/metadata_hash.py",),
 }

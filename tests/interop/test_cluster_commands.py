@@ -68,7 +68,7 @@ def tools() -> KafkaTools:
 
 @pytest.fixture(scope="module")
 def kafka(tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with kafka_broker(tools, tmp_path_factory.mktemp("kafka")) as broker:
+    with kafka_broker(tools, tmp_path_factory.mktemp("cluster") / "kafka") as broker:
         run(broker.bootstrap, "topic", "create", "orders", "--partitions", "2")
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for partition in range(2):
