@@ -20,6 +20,7 @@ def test_members_and_tools_are_named_with_their_users(start_daemon: StartDaemon)
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
+        "rollcall.log.format": "json",
     }
     daemon = start_daemon(settings, listen=None)
 
@@ -58,4 +59,4 @@ def test_members_and_tools_are_named_with_their_users(start_daemon: StartDaemon)
     assert left["members"][0]["who"]["principal"] == "User:alice"
     (moved,) = events("&offsets=true")
     assert moved["asker"]["principal"] == "User:bob"
-    assert "User:alice" in daemon.log()
+    assert '"principal": "User:alice"' in daemon.log()
