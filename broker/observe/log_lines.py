@@ -17,7 +17,7 @@ LogFields = dict[str, object]
 
 
 class Sentence(str):
-    """A message with all its values in it. In the log for people it has no fields behind it."""
+    """A message with all its values in it. In the log for people at most a principal follows it."""
 
     __slots__ = ()
 

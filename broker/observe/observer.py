@@ -116,16 +116,17 @@ def _short(value: object) -> object:
     return value
 
 
-_OF_EVERY_LINE: Final = ("event", "level", "timestamp")
+_BESIDE_SENTENCES: Final = ("event", "principal", "level", "timestamp")
+"""A principal is there for authenticated clients alone: Kafka's log does not say who they are."""
 
 
 def _drop_fields_of_sentences(
     _log: object, _level: str, line: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """For people: Kafka's sentence says it all, and its parsers expect nothing behind it."""
+    """For people: Kafka's sentence has its values in it; only a principal follows it."""
     if not isinstance(line["event"], Sentence):
         return line
-    return {key: line[key] for key in _OF_EVERY_LINE}
+    return {key: line[key] for key in _BESIDE_SENTENCES if key in line}
 
 
 def _escape(

@@ -139,14 +139,14 @@ def rebalance_begun(now_ms: int) -> groups.RebalanceBegun:
     )
 
 
-def removed(cause: RemovalCause) -> groups.MembersRemoved:
+def removed(cause: RemovalCause, member: MemberIdentity = MEMBER) -> groups.MembersRemoved:
     return groups.MembersRemoved(
         group_id=G,
         at_ms=1,
         state=GroupState.STABLE,
         generation_id=GenerationId(3),
         cause=cause,
-        removed=(RemovedMember(MEMBER, "closing"),),
+        removed=(RemovedMember(member, "closing"),),
     )
 
 
@@ -228,6 +228,19 @@ def test_people_read_kafkas_sentence_and_programs_the_fields_beside_it(
         "member_id": "m-1",
         "client_host": "/10.0.0.7",
     }
+
+
+@pytest.mark.parametrize(
+    ("principal", "behind"), [(None, ""), ("User:alice", " principal=User:alice")]
+)
+def test_behind_a_sentence_people_read_who_has_logged_in(
+    stream: io.StringIO, principal: str | None, behind: str
+) -> None:
+    member = MEMBER._replace(principal=principal)
+    expired = removed(RemovalCause.SESSION_EXPIRED, member)
+    Observer(open_log("human", "info", stream))(expired)
+    sentence = "Member m-1 in group billing has failed, removing it from the group."
+    assert stream.getvalue().partition("] ")[2] == f"{sentence}{behind}\n"
 
 
 def test_words_of_our_own_have_their_values_behind_them(stream: io.StringIO) -> None:
