@@ -22,7 +22,14 @@ _new: Final = tuple.__new__
 class SystemClock:
     """The only reader of the machine's clocks for the cores."""
 
-    __slots__ = ("_last_read_ms", "_mono_ns", "_stalled_ms", "_wall_ns", "on_stall")
+    __slots__ = (
+        "_jumped_ns",
+        "_last_read_ms",
+        "_mono_ns",
+        "_stalled_ms",
+        "_wall_ns",
+        "on_stall",
+    )
 
     def __init__(
         self, mono_ns: Callable[[], int] = monotonic_ns, wall_ns: Callable[[], int] = time_ns
@@ -31,6 +38,7 @@ class SystemClock:
         self._wall_ns = wall_ns
         self._last_read_ms = mono_ns() // 1_000_000
         self._stalled_ms = 0
+        self._jumped_ns = 0
         self.on_stall: Callable[[int], None] | None = None
 
     @property
@@ -48,10 +56,12 @@ class SystemClock:
 
     def jump(self, ahead_ms: int) -> None:
         """Monotonic and wall time jump ahead, and run on from there. For tests (testing/)."""
-        ahead_ns, mono_ns, wall_ns = ahead_ms * 1_000_000, self._mono_ns, self._wall_ns
         self.now()  # a stall until here stays one
-        self._mono_ns = lambda: mono_ns() + ahead_ns
-        self._wall_ns = lambda: wall_ns() + ahead_ns
+        if ahead_ms and not self._jumped_ns:  # until then no reading pays for it
+            mono_ns, wall_ns = self._mono_ns, self._wall_ns
+            self._mono_ns = lambda: mono_ns() + self._jumped_ns
+            self._wall_ns = lambda: wall_ns() + self._jumped_ns
+        self._jumped_ns += ahead_ms * 1_000_000
         self.skip_gap()
 
     def skip_gap(self) -> None:

@@ -87,6 +87,16 @@ def test_what_follows_from_a_deadline_happens_within_the_jump(rollcall: Rollcall
     rollcall.wait("billing", state="Empty", members=0)
 
 
+def test_a_jump_of_a_day_has_all_its_deadlines_and_ends(rollcall: Rollcall) -> None:
+    RawMember(rollcall.bootstrap).enter()
+    before_ms = rollcall.now_ms()
+
+    rollcall.advance(86_400)  # thousands of deadlines: sweeps, checks of retention
+
+    assert rollcall.now_ms() - before_ms >= 86_400_000
+    assert rollcall.group("billing").state in ("Empty", "Dead")
+
+
 def test_the_clock_also_runs_by_itself(rollcall_factory: Start) -> None:
     daemon = rollcall_factory(group_min_session_timeout_ms=1)
     RawMember(daemon.bootstrap, session_s=0.05, instance_id="i-1").join()
@@ -94,9 +104,9 @@ def test_the_clock_also_runs_by_itself(rollcall_factory: Start) -> None:
     daemon.wait("billing", state="Empty", members=0)
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 31 * 86_400])
 def test_a_time_that_is_none_is_refused(rollcall_session: Rollcall, seconds: float) -> None:
-    with pytest.raises(WrongQuestion, match="no time to jump"):
+    with pytest.raises(WrongQuestion, match="0 to 30 days"):
         rollcall_session.advance(seconds)
 
 

@@ -26,6 +26,22 @@ class Machine:
         return SystemClock(lambda: self.mono_ms * 1_000_000, lambda: self.wall_ms * 1_000_000)
 
 
+def test_a_clock_that_jumps_runs_on_from_there() -> None:
+    """Thousands of jumps, as of a test that lets days pass, cost a reading no more than one."""
+    machine = Machine()
+    clock = machine.clock()
+    before = clock.now()
+
+    for _ in range(5_000):
+        clock.jump(60_000)
+    machine.mono_ms += 7
+    machine.wall_ms += 7
+
+    jumped_ms = 5_000 * 60_000 + 7
+    assert clock.now() == Now(before.mono_ms + jumped_ms, before.wall_ms + jumped_ms)
+    assert clock.stalled_ms == 0
+
+
 def test_time_passes_while_the_daemon_listens() -> None:
     machine = Machine()
     clock = machine.clock()
