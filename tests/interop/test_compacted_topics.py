@@ -92,7 +92,7 @@ def cleaned_lines(daemon: Daemon, log: str) -> int:
 
 
 def begun_lines(daemon: Daemon, log: str) -> int:
-    return daemon.log().count(f"Beginning cleaning of log log={log} ")
+    return daemon.log().count(f"Beginning cleaning of log {log}\n")
 
 
 def test_offsets_are_cleaned_while_commits_go_on(start_daemon: StartDaemon) -> None:
