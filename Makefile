@@ -13,6 +13,7 @@ KILLS ?= 200
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
+  long-pipeline-cluster \
   long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties
 
 help:  ## list the targets
@@ -206,6 +207,9 @@ release-check: install-test  ## build wheel, sdist and bill of materials, try th
 
 bench-pytest: install-test  ## measure the pytest plugin: cold fixture, twenty session timeouts
 	$(BIN)/python -m bench.pytest_plugin
+
+long-pipeline-cluster: install-test  ## the jobs on a standalone Spark cluster of three workers, and whether the tables are the same
+	$(BIN)/python -m bench.pipeline_cluster
 
 docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md

@@ -51,7 +51,7 @@ def decode(folder: Path) -> None:
 SPARK = """
 import json, os, sys, time
 from bench.process_tree import Used, look
-from pipeline.read.sources import Source
+from pipeline.read.sources import PipelineSource
 from pipeline.session import start_session
 from pipeline.tables import COMMITS
 from pyspark.sql import functions as fn
@@ -59,7 +59,7 @@ where, master, jars = sys.argv[1:]
 settings = {"spark.log.level": "ERROR", "spark.jars": jars}
 spark = start_session(master, settings=settings)
 def read(most=None):
-    found = Source(spark, where).table(COMMITS)
+    found = PipelineSource(spark, where).table(COMMITS)
     found = found if most is None else found.limit(most)
     return found.agg(fn.count("*"), fn.sum("committed_offset")).first()[0]
 read(1)

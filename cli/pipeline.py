@@ -13,6 +13,7 @@ import click
 from cli.clock import now_ms
 from cli.groups import Commands
 from cli.pipeline_as_of import as_of
+from cli.pipeline_lake import lake
 from cli.pipeline_options import (
     EXTRA,
     not_installed,
@@ -44,6 +45,7 @@ def pipeline() -> None:
 pipeline.add_command(report)
 pipeline.add_command(as_of)
 pipeline.add_command(stream)
+pipeline.add_command(lake)
 
 
 @pipeline.command("run")
@@ -76,6 +78,13 @@ pipeline.add_command(stream)
     metavar="HOST:PORT",
     help="For ingest: report what was landed to this daemon; its cleaner keeps the rest.",
 )
+@click.option("--group", "groups", multiple=True, help="Only rows of this group; repeatable.")
+@click.option("--topic", "topics", multiple=True, help="Only rows of this topic; repeatable.")
+@click.option(
+    "--incremental", is_flag=True, help="From a lake: only the days since the last such run."
+)
+@click.option("--summary", metavar="FILE", help="Also write what was done, as JSON.")
+@click.option("--delta", metavar="DIR", help="Also write the same days as Delta tables.")
 def run_jobs(
     *,
     job: str,
@@ -91,6 +100,11 @@ def run_jobs(
     version_pattern: str | None,
     page: str | None,
     acknowledge: str | None,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    incremental: bool,
+    summary: str | None,
+    delta: str | None,
 ) -> None:
     """Run JOB, or all, and write its tables. `rollcall pipeline list` lists the jobs."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
@@ -112,6 +126,11 @@ def run_jobs(
             version_pattern=version_pattern,
             report=page,
             acknowledge=acknowledge,
+            groups=groups,
+            topics=topics,
+            incremental=incremental,
+            summary=summary,
+            delta=delta,
         )
         for line in carry_out(order, progress()):
             click.echo(line)

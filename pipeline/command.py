@@ -6,17 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from pyspark.sql import SparkSession
 
+from pipeline.delta import write_delta
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.disk_full import disk_full_errors, local_disk_full_errors
 from pipeline.engine import fn
 from pipeline.engine_choice import Choice, Engine, choose_engine
+from pipeline.incremental import first_day_ms, remember_run
 from pipeline.ingest import Ingested, ingest
 from pipeline.jobs import JOBS, Job, JobInput
 from pipeline.lake import Lake
-from pipeline.progress import NoProgress, Progress
+from pipeline.progress import NoProgress, Progress, epoch_ms
 from pipeline.read.acknowledge import acknowledge
 from pipeline.read.brokers import Broker
 from pipeline.read.files import replace_text
@@ -31,9 +33,11 @@ from pipeline.read.source_check import (
 )
 from pipeline.read.sources import PipelineSource
 from pipeline.results import Results, write_csv, write_json
+from pipeline.run_summary import RunSummary
 from pipeline.runner import NothingToRead, TimeSpan, run_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
+from pipeline.write_lock import lock_note, one_writer
 from seams.operator_error import WrongInput
 
 INGEST: Final = "ingest"
@@ -59,6 +63,11 @@ class Order(Struct, frozen=True):
     version_pattern: str | None = None
     report: str | None = None  # a page over what the jobs have written
     acknowledge: str | None = None  # HOST:PORT of the broker to acknowledge to
+    groups: tuple[str, ...] = ()  # these alone; empty: all
+    topics: tuple[str, ...] = ()
+    incremental: bool = False  # only the days since the last run
+    summary: str | None = None  # a file: what was done, as JSON
+    delta: str | None = None  # a folder for the same days as Delta tables
     engine: Engine = Engine.AUTO
 
 
@@ -82,8 +91,25 @@ def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
         needs_kafka=order.acknowledge is not None,
     )
     kafka = checked.kind is SourceKind.BROKER or order.acknowledge is not None
-    with _session(choice, order, order.out, progress, kafka=kafka) as session:
-        yield from _carried_out(session, order, progress)
+    if (note := lock_note(order.out)) is not None:
+        progress.line(note)
+    if order.incremental:
+        begin_ms = max(order.since_ms, first_day_ms(order.job, order.source, order.out))
+        order = structs.replace(order, since_ms=begin_ms)
+    summary = RunSummary(
+        order.job, order.source, order.out, order.since_ms, order.until_ms, epoch_ms(),
+        choice.engine, choice.why,
+    )  # fmt: skip
+    with (
+        one_writer(order.out),
+        _session(choice, order, order.out, progress, kafka=kafka) as session,
+    ):
+        yield from _carried_out(session, order, progress, summary)
+        if order.incremental:
+            remember_run(order.job, order.source, order.out, order.until_ms)
+        if order.summary is not None:
+            replace_text(session, order.summary, summary.to_json(epoch_ms()))
+            yield f"{order.summary}: the summary"
     progress.total()
 
 
@@ -103,14 +129,19 @@ def _checked(order: Order) -> CheckedSource:
             raise WrongInput(f"--version-pattern {order.version_pattern!r} has no group (...)")
     checked = check_source(order.source)
     check_output(order.out)
-    if order.report is not None:
-        check_output_file(order.report)
+    for file in (order.report, order.summary):
+        if file is not None:
+            check_output_file(file)
+    if order.job == INGEST and (order.groups or order.topics or order.incremental or order.delta):
+        raise WrongInput(f"{INGEST} has no --group, --topic, --incremental or --delta")
     if order.acknowledge is not None:
         check_broker(order.acknowledge)
     if checked.topics is not None and order.job in JOBS:
         for topic in JOBS[order.job].needs:
             if topic not in checked.topics:
-                raise NothingToRead(f"{order.job} needs {topic}, and {order.source} has none")
+                raise NothingToRead(
+                    f"{order.job} needs {topic}, and {order.source} does not have it"
+                )
     return checked
 
 
@@ -140,11 +171,14 @@ def _session(
         yield spark
 
 
-def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Iterator[str]:
+def _carried_out(
+    spark: SparkSession, order: Order, progress: Progress, summary: RunSummary
+) -> Iterator[str]:
     source = PipelineSource(spark, order.source, order.connector)
     if order.job == INGEST:
         with progress.step(f"{INGEST} of {order.source}", spark):
             done = ingest(source, Lake(spark, order.out))
+        summary.rows.update(done.rows)
         yield from _ingested(done)
         if order.acknowledge is not None:
             acknowledge(Broker(spark, order.acknowledge, order.connector), done)
@@ -153,16 +187,29 @@ def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Itera
     span = TimeSpan(order.since_ms, order.until_ms)
     jobs = _jobs(order.job, source)
     job_input = JobInput(
-        source, span.since_ms, span.until_ms, order.version_pattern, keep=len(jobs) > 1
+        source,
+        span.since_ms,
+        span.until_ms,
+        order.version_pattern,
+        keep=len(jobs) > 1,
+        groups=order.groups,
+        topics=order.topics,
     )
     try:
         for number, job in enumerate(jobs, 1):
+            began_ms = epoch_ms()
             with progress.step(f"{job.name} ({number} of {len(jobs)})", spark):
                 written = run_job(spark, job, job_input, order.out)
+            summary.rows.update(written)
+            summary.seconds[job.name] = (epoch_ms() - began_ms) / 1_000
             for table, count in written.items():
                 yield f"{table}: {count} rows"
     finally:
         job_input.forget()
+    if order.delta is not None:
+        with progress.step(f"Delta tables in {order.delta}"):
+            for table, count in write_delta(order.out, order.delta, span).items():
+                yield f"{order.delta}/{table}: {count} rows"
     if order.report is not None:
         from pipeline.report.report import report_page  # takes as long to import as all the rest
 

@@ -7,7 +7,7 @@ What a job needs from before the span (the last commits of a window, the owners 
 read from the whole source.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -48,6 +48,8 @@ SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offs
 class JobInput:
     """The tables of a source, each computed once, and the span of the job.
 
+    `groups`, `topics`: those alone; empty: all.
+
     `keep`: for more than one job. Tables that several jobs use are then computed once and kept in
     memory, or on the workers' disks if there is not enough memory, until `forget`.
     """
@@ -61,13 +63,24 @@ class JobInput:
         version_pattern: str | None = None,
         *,
         keep: bool = False,
+        groups: Collection[str] = (),
+        topics: Collection[str] = (),
     ) -> None:
         self.source = source
         self.since_ms = since_ms
         self.until_ms = until_ms
         self.version_pattern = version_pattern
         self.keep = keep
+        self._only = {"group": groups, "topic": topics}
         self._kept: list[DataFrame] = []
+
+    def chosen(self, frame: DataFrame) -> DataFrame:
+        """The rows of the chosen groups and topics. Results are filtered, not the input: what one
+        row says depends on others (the end of a log, the partitions of a topic)."""
+        for column, names in self._only.items():
+            if names and column in frame.columns:
+                frame = frame.where(fn.col(column).isin(*names))
+        return frame
 
     def within(self, frame: DataFrame, column: str) -> DataFrame:
         at = fn.col(column)

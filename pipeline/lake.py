@@ -46,6 +46,36 @@ class Manifest(Struct, frozen=True):
         return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
+def read_manifest(spark: SparkSession | None, path: str) -> Manifest | None:
+    """None where nothing was landed yet. Raises NoLake."""
+    content = read_text(spark, f"{path}/{MANIFEST}")
+    if content is None:
+        return None
+    try:
+        said = json.loads(content)
+        read = {
+            topic: {int(partition): int(end) for partition, end in ends.items()}
+            for topic, ends in said["read"].items()
+        }
+        version, runs = int(said["version"]), tuple(map(str, said["runs"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise NoLake(f"{path}/{MANIFEST} is damaged: {fault}") from None
+    if version != _VERSION:
+        raise NoLake(f"{path} has format version {version}; this program reads version {_VERSION}")
+    return Manifest(runs, read)
+
+
+def write_manifest(spark: SparkSession | None, path: str, manifest: Manifest) -> None:
+    replace_text(spark, f"{path}/{MANIFEST}", manifest.to_json())
+
+
+def next_run(manifest: Manifest) -> str:
+    """A new name, which sorts after those of the runs before."""
+    numbers = [run.partition("-")[0] for run in manifest.runs]
+    number = max((int(text) for text in numbers if text.isdecimal()), default=0) + 1
+    return f"{number:06}-{uuid.uuid4().hex[:8]}"
+
+
 class Lake:
     """The tables under one folder."""
 
@@ -55,23 +85,7 @@ class Lake:
 
     def manifest(self) -> Manifest | None:
         """None where nothing was landed yet. Raises NoLake."""
-        content = read_text(self._spark, f"{self.path}/{MANIFEST}")
-        if content is None:
-            return None
-        try:
-            said = json.loads(content)
-            read = {
-                topic: {int(partition): int(end) for partition, end in ends.items()}
-                for topic, ends in said["read"].items()
-            }
-            version, runs = int(said["version"]), tuple(map(str, said["runs"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as fault:
-            raise NoLake(f"{self.path}/{MANIFEST} is damaged: {fault}") from None
-        if version != _VERSION:
-            raise NoLake(
-                f"{self.path} has format version {version}; this program reads version {_VERSION}"
-            )
-        return Manifest(runs, read)
+        return read_manifest(self._spark, self.path)
 
     def table(self, table: Table) -> DataFrame:
         """What the runs that count have landed of it: its columns, and the day `dt`. Raises
@@ -97,14 +111,14 @@ class Lake:
     def land(self, found: Mapping[str, DataFrame], ends: _ReadEnds) -> Manifest:
         """Add rows, by table; they count when this returns. `ends`: how far was read by now."""
         before = self.manifest() or Manifest()
-        run = f"{len(before.runs) + 1:06}-{uuid.uuid4().hex[:8]}"
+        run = next_run(before)
         for name, rows in found.items():
             _write(rows.withColumn("run", fn.lit(run)), f"{self.path}/{name}")
         read = {topic: dict(partitions) for topic, partitions in before.read.items()}
         for topic, partitions in ends.items():
             read.setdefault(topic, {}).update(partitions)
         after = structs.replace(before, runs=(*before.runs, run), read=read)
-        replace_text(self._spark, f"{self.path}/{MANIFEST}", after.to_json())
+        write_manifest(self._spark, self.path, after)
         return after
 
 

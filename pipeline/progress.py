@@ -1,4 +1,4 @@
-"""Progress: which step of an order runs, for how long, and how much of its Spark tasks is done.
+"""Progress: which step of an order runs, for how long, how much is done, and how long is left.
 
 Lines for people, not for programs: the commands print them to standard error. The first line comes
 before Spark starts, which takes seconds; a running step prints a line every ten seconds.
@@ -7,7 +7,7 @@ before Spark starts, which takes seconds; a running step prints a line every ten
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from seams.text import duration
 
 _INTERVAL_S: Final = 10.0
+_ESTIMATE_AFTER_S: Final = 5.0
 
 
 class Progress:
@@ -32,10 +33,14 @@ class Progress:
         began_s = monotonic()
         ended = Event()
 
+        done: ReadSoFar | _Stages | None = getattr(spark, "read_so_far", None)
+        if done is None and spark is not None:
+            done = _Stages(spark)
+
         def write_lines() -> None:
             while not ended.wait(self._every_s):
-                done = "" if spark is None else _tasks(spark)
-                self._write(f"{what}: {_since(began_s)} so far{done}")
+                said = "" if done is None else done.text()
+                self._write(f"{what}: {_since(began_s)} so far{said}")
 
         self._write(what)
         writer = Thread(target=write_lines, name="progress", daemon=True)
@@ -62,16 +67,62 @@ class NoProgress(Progress):
         super().__init__(lambda _: None)
 
 
-def _tasks(spark: SparkSession) -> str:
-    """Of the stages that run now; nothing of a Spark Connect server."""
-    try:
-        tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    except (PySparkException, AttributeError, OSError):
+def epoch_ms() -> int:
+    return time_ns() // 1_000_000
+
+
+class ReadSoFar:
+    """What the local engine has read of a log: rows, and bytes of all that there are."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.octets = 0
+        self.all_octets = 0
+        self._began_s = monotonic()
+
+    def begin(self, all_octets: int) -> None:
+        self.rows, self.octets, self.all_octets = 0, 0, all_octets
+        self._began_s = monotonic()
+
+    def text(self) -> str:
+        """Nothing before the first piece, and nothing after the last."""
+        if not 0 < self.octets < self.all_octets:
+            return ""
+        share = self.octets / self.all_octets
+        return f", {self.rows:,} rows, {share:.0%} of the log{_left(self._began_s, share)}"
+
+
+class _Stages:
+    """Spark's tasks of the stages that run now, and since when these stages run."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._numbers: list[int] = []
+        self._began_s = monotonic()
+
+    def text(self) -> str:
+        """Nothing of a Spark Connect server."""
+        try:
+            tracker = self._spark.sparkContext.statusTracker()
+            numbers = sorted(tracker.getActiveStageIds())
+            stages = [tracker.getStageInfo(number) for number in numbers]
+        except (PySparkException, AttributeError, OSError):
+            return ""
+        if numbers != self._numbers:
+            self._numbers, self._began_s = numbers, monotonic()
+        tasks = sum(stage.numTasks for stage in stages if stage is not None)
+        done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+        if not tasks:
+            return ""
+        return f", {done} of {tasks} tasks of this stage{_left(self._began_s, done / tasks)}"
+
+
+def _left(began_s: float, share: float) -> str:
+    """By what was done since then; nothing before there is anything to go by."""
+    passed_s = monotonic() - began_s
+    if not share or passed_s < _ESTIMATE_AFTER_S:
         return ""
-    tasks = sum(stage.numTasks for stage in stages if stage is not None)
-    done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-    return f", {done} of {tasks} tasks of this stage" if tasks else ""
+    return f", about {duration(passed_s * (1 - share) / share * 1_000)} left of it"
 
 
 def _since(began_s: float) -> str:

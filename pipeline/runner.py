@@ -54,7 +54,11 @@ def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Map
         column = job.days[name]
         at = fn.col(column) if column else fn.lit(span.until_ms - 1)
         rows[name] = _replace_days(
-            spark, _as_declared(name, table), f"{out.rstrip('/')}/{name}", at, span
+            spark,
+            _as_declared(name, job_input.chosen(table)),
+            f"{out.rstrip('/')}/{name}",
+            at,
+            span,
         )
     return rows
 

@@ -27,7 +27,8 @@ from sqlglot import Dialect, exp
 from pipeline.decode.decoder import schema_of
 from pipeline.engine import local_rules
 from pipeline.local.frame import LocalFrame, quoted
-from pipeline.read.data_source import FORMAT, LogReader, requested_tables
+from pipeline.progress import ReadSoFar
+from pipeline.read.data_source import FORMAT, LogReader, Task, requested_tables
 from pipeline.read.files import local_path
 
 MEMORY_LIMIT: Final = "1GiB"
@@ -52,6 +53,7 @@ class LocalSession(DuckDBSession):
         DEFAULT_EXECUTION_DIALECT = f"duckdb, {_KEEP_CASE}"
 
     builder = Builder()
+    read_so_far = ReadSoFar()
     spilled = ""  # the folder of what does not fit into memory
 
     def _to_sql(self, sql: str | exp.Expression, **options: object) -> str:
@@ -115,7 +117,7 @@ def local_session(memory_limit: str = MEMORY_LIMIT) -> Iterator[LocalSession]:
                 }
             )
         )
-        session.spilled = spilled
+        session.spilled, session.read_so_far = spilled, ReadSoFar()
         try:
             yield session
         finally:
@@ -148,9 +150,19 @@ class LocalReader(Struct):
             raise NotImplementedError(f"the local engine cannot read {self.what}")
         options = {**self.said, "path": path}
         reader = LogReader(options)
-        batches = (batch for task in reader.partitions() for batch in reader.read(task))
+        batches = self._counted(reader)
         schema = schema_of(requested_tables(options))
         return self.session.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+
+    def _counted(self, reader: LogReader) -> Iterator[pa.RecordBatch]:
+        pieces = [task for task in reader.partitions() if isinstance(task, Task)]
+        so_far = self.session.read_so_far
+        so_far.begin(sum(task.piece.end - task.piece.start for task in pieces))
+        for task in pieces:
+            for batch in reader.read(task):
+                so_far.rows += batch.num_rows
+                yield batch
+            so_far.octets += task.piece.end - task.piece.start
 
     def parquet(self, *paths: str) -> LocalFrame:
         """The files in folders, with the columns that the names of folders say (`dt=...`)."""

@@ -34,12 +34,13 @@ def local_path(path: str) -> Path:
     return Path(path.removeprefix("file://").removeprefix("file:"))
 
 
-def read_text(spark: SparkSession, path: str) -> str | None:
-    """All of a small file; None when it is not there."""
+def read_text(spark: SparkSession | None, path: str) -> str | None:
+    """All of a small file; None when it is not there. Local paths need no session."""
     if is_local(path):
         with suppress(FileNotFoundError):
             return local_path(path).read_text()
         return None
+    assert spark is not None, "only Java opens it"
     java = _java(spark)
     system, where = _hadoop(spark, path)
     if not system.exists(where):
@@ -51,7 +52,7 @@ def read_text(spark: SparkSession, path: str) -> str | None:
         stream.close()
 
 
-def replace_text(spark: SparkSession, path: str, content: str) -> None:
+def replace_text(spark: SparkSession | None, path: str, content: str) -> None:
     """Write it beside, then rename: a reader finds the old file or the new one."""
     if is_local(path):
         target = local_path(path)
@@ -63,6 +64,7 @@ def replace_text(spark: SparkSession, path: str, content: str) -> None:
             os.fsync(file.fileno())
         beside.replace(target)
         return
+    assert spark is not None, "only Java opens it"
     java = _java(spark)
     configuration = spark._jsc.hadoopConfiguration()
     target_path = java.org.apache.hadoop.fs.Path(path)

@@ -75,7 +75,7 @@ def check_results(where: str) -> CheckedSource:
         return CheckedSource(SourceKind.REMOTE, None, None)
     folder = local_path(where)
     if not folder.is_dir():
-        raise WrongInput(f"{where}: no such folder")
+        raise WrongInput(f"{where} has no table of a job: no such folder")
     size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
     return CheckedSource(SourceKind.LAKE, size, None)
 

@@ -57,6 +57,7 @@ HOMES = {
         "pipeline/stream/health_stream.py",
     ),
     "pyarrow": ("pipeline/",),
+    "deltalake": ("pipeline/delta.py",),
     "duckdb": ("pipeline/local/", "pipeline/disk_full.py"),
     "pyspark": ("pipeline/",),
     "pytest": ("rollcall/pytest_plugin.py",),

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from cli.pipeline_options import spark_job
 from pipeline import spark_log
-from pipeline.progress import Progress
+from pipeline.progress import Progress, ReadSoFar, _Stages
 from pipeline.session import _handed_on
 from rollcall.program import program_path
 
@@ -37,6 +38,38 @@ def test_a_step_that_goes_on_says_so_until_it_ends() -> None:
     assert re.fullmatch(r"audit \(1 of 2\): [0-9.]+ m?s so far", lines[1])
     (last,) = lines[count:]
     assert re.fullmatch(r"done in [0-9.]+ m?s", last)
+
+
+def test_how_much_of_a_log_was_read_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("pipeline.progress.monotonic", lambda: now_s)
+    done = ReadSoFar()
+    done.begin(4_000)
+
+    assert done.text() == ""
+    done.rows, done.octets = 12_345, 1_000
+    assert done.text() == ", 12,345 rows, 25% of the log", "too early to say what is left"
+    now_s += 20
+    assert done.text() == ", 12,345 rows, 25% of the log, about 60 s left of it"
+    done.octets = 4_000
+    assert done.text() == ""
+
+
+def test_the_tasks_of_a_stage_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("pipeline.progress.monotonic", lambda: now_s)
+    stages = {3: SimpleNamespace(numTasks=64, numCompletedTasks=0)}
+    tracker = SimpleNamespace(getActiveStageIds=lambda: list(stages), getStageInfo=stages.get)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    running = _Stages(spark)
+
+    assert running.text() == ", 0 of 64 tasks of this stage"
+    now_s, stages[3].numCompletedTasks = 30.0, 16
+    assert running.text() == ", 16 of 64 tasks of this stage, about 90 s left of it"
+    stages[4] = stages.pop(3)
+    assert running.text() == ", 16 of 64 tasks of this stage", "another stage: nothing to go by"
+    stages.clear()
+    assert running.text() == ""
 
 
 def test_a_step_that_fails_ends_its_lines() -> None:
