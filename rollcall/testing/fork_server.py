@@ -26,6 +26,9 @@ FOLDER_PREFIX: Final = "rollcall-test-"
 START_TIMEOUT_S: Final = 60.0
 """For a machine with much else to do: a start takes a third of a second."""
 
+SERVER_END_WITHIN_S: Final = 30.0
+"""How long the server may take to remove the folders; then it is killed."""
+
 TEST_PROPERTIES: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "rollcall.admin.listener": "127.0.0.1:0",
@@ -116,7 +119,11 @@ class ForkServer:
             self._channel.close()
             self._channel = None
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(SERVER_END_WITHIN_S)
+            except subprocess.TimeoutExpired:  # it is stopped, or its disk hangs
+                self._process.kill()  # its daemons die with it
+                self._process.wait()
             self._process = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)  # if the server was killed
