@@ -24,8 +24,11 @@ from storage.api import LoggedRecord
 from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import HEADER_BYTES, BatchHeader, encode_varint, read_header
 
-RUNS_CACHED: Final = 512
-"""Layouts of runs that are kept: some kilobytes each, and a log has few."""
+RUN_RECORDS_MAX: Final = 128
+"""Of a longer run the rest is another one: a layout takes 300 bytes for each of its records."""
+
+RUNS_CACHED: Final = 256
+"""Layouts of runs that are kept. A log has few; clients could make it have many."""
 
 _ROW_FIELDS: Final = 10
 _VALUE_FRONT: Final = b"\x54\x00\x04"  # 42 bytes follow, of version 4
@@ -88,8 +91,9 @@ def _read_commits(batch: bytes, header: BatchHeader) -> list[StoredCommits] | No
         if size == 0:
             return None
         # Each record begins with its length, so those of one run begin with the same byte.
-        firsts = batch[at:end:size]
-        count = min(len(firsts) - len(firsts.lstrip(firsts[:1])), left, (end - at) // size)
+        firsts = batch[at : min(end, at + size * RUN_RECORDS_MAX) : size]
+        alike = len(firsts) - len(firsts.lstrip(firsts[:1]))
+        count = min(alike, left, (end - at) // size, RUN_RECORDS_MAX)
         if not _add_run(found, batch, at, size, count, header):
             return None
         at += size * count

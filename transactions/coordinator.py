@@ -92,6 +92,7 @@ class TransactionCoordinator:
         machine lost what was not synced; see `unsettled_partitions`.
         """
         self._settings = settings
+        self.records_of = logged_records  # of a batch, for `load`; called in a thread
         self._observe = observe
         self._shard_failed = shard_failed
         self._wake = wake
@@ -269,9 +270,6 @@ class TransactionCoordinator:
     def load_from(self, partition: int, load_start: object) -> None:  # noqa: ARG002
         """Forget what was loaded of it so far. There are no snapshots: the whole log follows."""
         self._loading[partition].load_from_start()
-
-    records_of = staticmethod(logged_records)
-    """What a batch of the log says, for `load`. In any thread."""
 
     def load(self, partition: int, records: Sequence[LoggedRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableTransactionRecord:

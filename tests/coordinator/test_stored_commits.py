@@ -16,7 +16,12 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.stored_commits import LoadedRecord, StoredCommits, loaded_records
+from coordinator.stored_commits import (
+    RUN_RECORDS_MAX,
+    LoadedRecord,
+    StoredCommits,
+    loaded_records,
+)
 from protocol.names import GroupId, TopicName
 from storage.api import RecordPair, StoredRecord
 from storage.batch.control_batch import logged_records
@@ -100,11 +105,14 @@ def outcome(read: object, batch: bytes) -> object:
 
 def test_commits_of_one_topic_are_read_as_one() -> None:
     rows: list[RecordPair] = []
-    commits = {partition: commit(partition * 7, UUID(int=9)) for partition in range(200)}
+    commits = {
+        partition: commit(partition * 7, UUID(int=9))
+        for partition in range(64 + RUN_RECORDS_MAX + 1)
+    }
     add_offset_commits(rows, GroupId("group"), TopicName("orders"), commits, 4)
     found = loaded_records(encode_batch(rows, 0, AT_MS))
     assert all(isinstance(each, StoredCommits) for each in found)
-    assert len(found) == 2, "one run for offsets of one byte, another for those of two"
+    assert len(found) == 3, "offsets of one byte, offsets of two, and what is over the limit"
 
 
 @pytest.mark.parametrize("topics", [("aa", "bb"), ("a", "bbb")])
