@@ -92,8 +92,8 @@ def _read_commits(batch: bytes, header: BatchHeader) -> list[StoredCommits] | No
             return None
         # Each record begins with its length, so those of one run begin with the same byte.
         firsts = batch[at : min(end, at + size * RUN_RECORDS_MAX) : size]
-        alike = len(firsts) - len(firsts.lstrip(firsts[:1]))
-        count = min(alike, left, (end - at) // size, RUN_RECORDS_MAX)
+        same_size = len(firsts) - len(firsts.lstrip(firsts[:1]))
+        count = min(same_size, left, (end - at) // size, RUN_RECORDS_MAX)
         if not _add_run(found, batch, at, size, count, header):
             return None
         at += size * count
