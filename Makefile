@@ -9,12 +9,12 @@ PROCESSES ?= 2
 KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
+.PHONY: help serve install install-test test fast fast-compiled wheels lint types layers bench bench-trees bench-check drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
   long-pipeline-cluster \
-  long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties
+  long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties long-codec-fuzz
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -33,10 +33,12 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
+# Bytecode, and C of the modules that serve requests where there is a C compiler (ROLLCALL_COMPILE=1).
 # Bytecode, made here: where PYTHONDONTWRITEBYTECODE is set, each start would compile every module again
 # (a start takes a third less with it), and an account that may only read the folder could not keep it.
-.venv/.compiled: .venv/.base $(wildcard */*.py */*/*.py)
+.venv/.compiled: .venv/.base requirements-compile.lock $(wildcard */*.py */*/*.py */*/*/*.py)
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
+	@ROLLCALL_COMPILE=$${ROLLCALL_COMPILE:-0} $(BIN)/python -m native.compile
 	@touch $@
 
 install-test: .venv/.test  ## install also what the tests need, including a Java runtime
@@ -49,9 +51,27 @@ install-test: .venv/.test  ## install also what the tests need, including a Java
 test: install-test lint types layers  ## run all checks and tests
 	@rm -f .pytest_cache/v/cache/lastfailed
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup || $(BIN)/python -m tests.again
+	@$(BIN)/python -m tests.build && $(MAKE) --no-print-directory fast-compiled || test $$? = 3
 
 fast: install-test  ## run only the tests in virtual time, without sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
+
+fast-compiled: install-test  ## run the same tests on the compiled build
+	ROLLCALL_PURE=0 $(BIN)/python -m pytest -n $(PROCESSES) -m "not pure" tests/protocol tests/purgatory \
+	  tests/coordinator tests/storage tests/topics tests/transactions tests/packaging/test_compiled_build.py
+
+PYTHONS ?= $(PYTHON) $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v; done)
+wheels:  ## build a pure wheel, and a compiled one for each Python of PYTHONS, into dist/
+	@rm -rf dist && mkdir dist
+	@for python in $(PYTHONS); do \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  tag=$$($$python -c 'import sys; print(sys.implementation.cache_tag)'); \
+	  ls dist | grep -q "cp$${tag#cpython-}-" && continue; \
+	  rm -rf build/wheels && $$python -m venv build/wheels && \
+	  build/wheels/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements-compile.lock && \
+	  for level in 0 2; do rm -rf build/lib build/bdist*; ROLLCALL_COMPILE=$$level build/wheels/bin/pip wheel -q \
+	    --disable-pip-version-check --no-deps --no-build-isolation -w dist . || exit 1; done; \
+	done; rm -rf build/wheels; ls dist
 
 lint: install-test
 	$(BIN)/ruff format --check .
@@ -69,6 +89,11 @@ bench: install-test  ## measure the cost of a heartbeat and of a commit
 
 bench-trees: install-test  ## compare CPU and start time with those of the commit BASE
 	$(BIN)/python bench/trees.py $(BASE)
+
+BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+bench-check: install-test  ## fail if a request costs 5 % more CPU than at BASE (the last release)
+	@test -n "$(BASE)" || { echo "There is no release yet: make bench-check BASE=COMMIT" >&2; exit 2; }
+	$(BIN)/python bench/trees.py $(BASE) . --rounds 3 --check 5
 
 drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) kills under load
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
@@ -170,6 +195,10 @@ long-handshake-fuzz: FRAMES = 1000000
 long-handshake-fuzz: install-test  ## FRAMES (1,000,000) bad frames before and after authentication
 	FRAMES=$(FRAMES) $(BIN)/python -m pytest -s --timeout 7200 tests/drills/test_bad_frames.py
 
+long-codec-fuzz: FRAMES = 10000000
+long-codec-fuzz: install-test  ## FRAMES (10,000,000) hostile frames: the compiled codec beside the generated one
+	ROLLCALL_PURE=0 $(BIN)/python -m tests.protocol.codec_fuzz --frames $(FRAMES)
+
 long-apps: install-test  ## Kafka Streams, Connect and MirrorMaker (real ones, from Maven Central)
 	KAFKA_APPS=1 $(BIN)/python -m pytest --timeout 900 tests/interop/test_streams.py \
 	  tests/interop/test_connect.py tests/interop/test_mirror_maker.py
@@ -222,6 +251,7 @@ lock: install-test  ## update the lock files; they contain no index, link or loc
 	$(PIP) pip-tools
 	$(COMPILE) -o requirements.lock pyproject.toml
 	$(COMPILE) --extra test -o requirements-test.lock pyproject.toml
+	$(COMPILE) --extra compile -c requirements-test.lock -o requirements-compile.lock pyproject.toml
 
 clean:
 	rm -rf .venv build dist *.egg-info $(addsuffix __pycache__,$(wildcard */ */*/)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -8,12 +8,8 @@ with the next offsets, so that ten million commits are written within seconds.
 from pathlib import Path
 
 from coordinator.group import CommittedOffset
-from coordinator.records import (
-    StoredMember,
-    group_metadata_record,
-    offset_commit_key,
-    offset_commit_value,
-)
+from coordinator.records import group_metadata_record, offset_commit_key, offset_commit_value
+from coordinator.stored_records import StoredMember
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
 from protocol.consumer_protocol import (

@@ -1,13 +1,14 @@
 """Two trees: does the daemon of one checkout use more CPU, or start later, than the other's?
 
-    .venv/bin/python bench/trees.py BASE [HEAD] [--rounds 5]
+    .venv/bin/python bench/trees.py BASE [HEAD] [--rounds 5] [--check PERCENT]
 
 BASE and HEAD are each a git commit or a directory (`.` is the working tree); HEAD is git's HEAD if
-left out. Each tree is compiled to bytecode and runs its own packages, with this Python and its
-installed dependencies. The trees alternate: each round has several starts of each, then two new
-daemons and slices of equal work in the order base, head, head, base. CPU time is the process's own
-clock (nanoseconds, all threads, also ended ones). Wall time and rates are not printed where CPU
-time answers the question.
+left out. `pure:.` and `compiled:.` say which build runs; without a word it is the sources, so that
+two commits are compared alike. Each tree is compiled to bytecode and runs its own packages, with
+this Python and its installed dependencies. The trees alternate: each round has several starts of
+each, then two new daemons and slices of equal work in the order base, head, head, base. CPU time is
+the process's own clock (nanoseconds, all threads, also ended ones). Wall time and rates are not
+printed where CPU time answers the question.
 
 The load is heartbeats (pipelined) and commits (one in flight on each connection, answered after the
 fsync) of stable groups, and rebalances in which all members of a group join and sync. A start is
@@ -19,6 +20,9 @@ that are next to each other in time, which other load affects equally), the lowe
 median of a round, and the ratio of the two minima. A difference within the range of the rounds is
 noise: compare a commit with itself first to see how large that is. Starts are few and long: on a
 shared machine use more rounds, and read the CPU and the minima, not the wall time.
+
+`--check PERCENT` measures no starts. It exits with code 1 if a request costs more CPU than in the
+base by more than this, in the median of all rounds and in each round: `make bench-check`.
 """
 
 import argparse
@@ -79,6 +83,7 @@ class Tree:
 
     name: str
     folder: Path
+    is_compiled: bool = False
     rounds: dict[str, list[list[float]]] = field(default_factory=lambda: defaultdict(list))
 
     def new_round(self) -> None:
@@ -93,7 +98,8 @@ class Tree:
 
     def environment(self) -> dict[str, str]:
         # A fixed hash seed: the order of a set must not make one process faster than the next.
-        return {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": "0"}
+        chosen = {"PYTHONHASHSEED": "0", "ROLLCALL_PURE": "0" if self.is_compiled else "1"}
+        return {**os.environ, "PYTHONPATH": str(self.folder), **chosen}
 
 
 @dataclass
@@ -154,24 +160,35 @@ def running(tree: Tree, folder: Path, end: signal.Signals = signal.SIGKILL) -> I
 
 def checked_out(name: str, scratch: Path) -> Tree:
     """A directory, or the files of a commit; compiled, so that no start compiles them."""
-    folder, label = Path(name).resolve(), name
+    build, _, rest = name.rpartition(":")
+    if build not in {"", "pure", "compiled"}:
+        build, rest = "", name
+    folder, label = Path(rest).resolve(), name
     if not (folder / "rollcall" / "__main__.py").is_file():
         found = subprocess.run(
-            ["git", "rev-parse", "--verify", "--quiet", "--short", f"{name}^{{commit}}"],
+            ["git", "rev-parse", "--verify", "--quiet", "--short", f"{rest}^{{commit}}"],
             cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if found.returncode:
             print(f"neither a checkout nor a commit: {name}", file=sys.stderr)
             sys.exit(2)
-        label, folder = found.stdout.strip(), scratch / "tree"
+        commit, folder = found.stdout.strip(), scratch / "tree"
+        label = f"{build}:{commit}" if build else commit
         archive = subprocess.run(
-            ["git", "archive", label], cwd=ROOT, capture_output=True, check=True
+            ["git", "archive", commit], cwd=ROOT, capture_output=True, check=True
         )
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(folder, filter="data")
-    tree = Tree(label, folder)
+    tree = Tree(label, folder, is_compiled=build == "compiled")
     packages = sorted(str(path.parent) for path in folder.glob("*/__init__.py"))
     subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", *packages], check=True)
+    if tree.is_compiled:
+        command = [sys.executable, "-m", "native.compile"]
+        subprocess.run(command, cwd=folder, env=tree.environment(), check=True)
+        command = [sys.executable, "-m", "rollcall", "--version"]
+        said = subprocess.check_output(command, cwd=folder, env=tree.environment(), text=True)
+        if "(compiled" not in said:
+            raise SystemExit(f"{name} would not run compiled: {said}")
     lies_in = subprocess.run(
         [sys.executable, "-c", "import rollcall; print(rollcall.__file__)"],
         cwd=folder, env=tree.environment(), capture_output=True, text=True, check=True,
@@ -324,17 +341,24 @@ async def measure_requests(trees: Sequence[Tree], daemons: Sequence[Daemon]) -> 
 # The table
 
 
+def ratios(base: Tree, head: Tree, kind: str) -> list[list[float]]:
+    """Head/base of the measurements that are next to each other in time, by round."""
+    return [
+        [after / before for before, after in zip(*both, strict=True)]
+        for both in zip(base.rounds[kind], head.rounds[kind], strict=True)
+    ]
+
+
 def show(base: Tree, head: Tree, rounds: int) -> None:
     print(f"{rounds} rounds; base {base.name}, head {head.name}; us: CPU of one request")
     titles = ("base", "head", "ratio", "rounds from", "to", "minima")
     print(f"{'':<34}" + "".join(f"{title:>12}" for title in titles))
     for kind, unit in KINDS.items():
-        pairs = [
-            [after / before for before, after in zip(*both, strict=True)]
-            for both in zip(base.rounds[kind], head.rounds[kind], strict=True)
-        ]
-        of_rounds = [median(ratios) for ratios in pairs]
         before, after = base.values(kind), head.values(kind)
+        if not before:
+            continue
+        pairs = ratios(base, head, kind)
+        of_rounds = [median(ratios) for ratios in pairs]
         row = f"{kind + ', ' + unit:<34}{median(before):>12.1f}{median(after):>12.1f}"
         ratio = median(itertools.chain(*pairs))
         for shown in (ratio, min(of_rounds), max(of_rounds), min(after) / min(before)):
@@ -342,11 +366,26 @@ def show(base: Tree, head: Tree, rounds: int) -> None:
         print(row)
 
 
+def report_slower(base: Tree, head: Tree, percent: float) -> int:
+    """Name the kinds of request that cost more than before; the exit code."""
+    limit = 1 + percent / 100
+    slower = [
+        kind
+        for kind in MODES
+        for pairs in [ratios(base, head, kind)]
+        if median(itertools.chain(*pairs)) > limit and min(map(median, pairs)) > limit
+    ]
+    for kind in slower:
+        print(f"slower by more than {percent:g} %: {kind}")
+    return 1 if slower else 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("base", metavar="BASE")
     parser.add_argument("head", metavar="HEAD", nargs="?", default="HEAD")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--check", type=float, metavar="PERCENT")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -357,12 +396,14 @@ def main() -> None:
             checked_out(arguments.head, scratch / "head"),
         )
         stored = scratch / "stored"
-        with running(base, stored, end=signal.SIGTERM) as daemon:
-            uvloop.run(store_offsets(daemon))
+        if arguments.check is None:
+            with running(base, stored, end=signal.SIGTERM) as daemon:
+                uvloop.run(store_offsets(daemon))
         for turn in range(arguments.rounds):
             for tree in trees:
                 tree.new_round()
-            measure_starts(in_turn(trees, turn), stored, scratch)
+            if arguments.check is None:
+                measure_starts(in_turn(trees, turn), stored, scratch)
             first, second = in_turn(trees, turn)
             with (
                 running(first, scratch / "first") as base_daemon,
@@ -373,6 +414,8 @@ def main() -> None:
             shutil.rmtree(scratch / "second")
             print(f"round {turn + 1} of {arguments.rounds} done", file=sys.stderr, flush=True)
     show(base, head, arguments.rounds)
+    if arguments.check is not None:
+        sys.exit(report_slower(base, head, arguments.check))
 
 
 if __name__ == "__main__":

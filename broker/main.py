@@ -36,6 +36,7 @@ from config.listeners import BadListeners
 from config.storage_settings import storage_settings
 from coordinator.consumer.assignors.registry import assignors_of
 from rollcall import __version__
+from rollcall.compiled import describe_build, describe_interpreter
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
 from storage.repair.repair import repair_hint
@@ -177,7 +178,12 @@ async def _run(
         damage = daemon.damage
         if damage is None:
             announce(daemon, ports)
-            observer(DaemonStep("Startup complete."))
+            observer(
+                DaemonStep(
+                    "Startup complete.",
+                    {"build": describe_build(), "python": describe_interpreter()},
+                )
+            )
         else:
             stop_requested.set()  # a start that finds damage is refused, at whatever step
     await stopping

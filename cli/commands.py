@@ -19,6 +19,7 @@ from cli.exits import INTERRUPTED, WRONG, of_disk
 from cli.groups import Commands
 from protocol.printable import printable
 from rollcall import __version__
+from rollcall.compiled import describe_build, describe_interpreter
 
 _COMMANDS: Final = {
     "completion": ("cli.completion", "completion"),
@@ -55,6 +56,12 @@ class _Commands(Commands):
         return command
 
 
+def _show_version(context: click.Context, _option: click.Parameter, is_asked: object) -> None:
+    if is_asked and not context.resilient_parsing:
+        click.echo(f"rollcall {__version__} ({describe_build()}; {describe_interpreter()})")
+        context.exit()
+
+
 @click.group(
     cls=_Commands,
     name="rollcall",
@@ -63,7 +70,14 @@ class _Commands(Commands):
     "Exit codes of every command: 0: done; 1: done, and the answer is bad news or a refusal; "
     "2: wrong usage, no such group, folder or file, or no daemon answers.",
 )
-@click.version_option(__version__, message="rollcall %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, the build and the Python, and exit.",
+)
 def cli() -> None:
     """A Kafka group coordinator that shows why groups rebalance and loses no acknowledged commit.
 

@@ -13,7 +13,7 @@ from protocol.names import COORDINATOR_TOPICS, HISTORY_TOPIC, LAG_TOPIC, TopicNa
 from storage.api import LogSettings
 from storage.disk import Disk, RealDisk
 from storage.drill_faults import FaultsFile, drilled_disk
-from storage.journal.journal import JournalLimits
+from storage.journal.journal_limits import JournalLimits
 from storage.loop_guard import LoopGuard
 from storage.open import StorageSettings
 from topics.settings import InternalTopic, TopicSettings

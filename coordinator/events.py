@@ -18,7 +18,7 @@ from coordinator.offsets.events import (
     OffsetsOfTopics,
     PendingOffsetEvent,
 )
-from coordinator.records import RecordSkipped
+from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId
 
 

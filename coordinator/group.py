@@ -1,17 +1,13 @@
-"""Group: what groups of all types share, above all the offsets committed under a group id.
+"""Group values: the type of a group, and an offset committed under its id.
 
-A group type (classic; KIP-848 adds consumer) has a package of its own with its members, states and
-decisions. It extends `Group`, the mutable part that offsets/ and the shard write, and implements
-`GroupView` (group_view.py), what shared code may ask of a group. Kafka's counterpart: the interface
-`Group`, and `OffsetAndMetadata`.
+Kafka's counterpart: `GroupType`, and `OffsetAndMetadata`.
 """
 
 from enum import StrEnum
 
 from msgspec import Struct
 
-from coordinator.locks import GroupLock
-from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
+from protocol.names import ZERO_TOPIC_ID, TopicId
 
 
 class GroupType(StrEnum):
@@ -30,18 +26,3 @@ class CommittedOffset(Struct, frozen=True, gc=False):
     committed_at_ms: int = -1
     expire_at_ms: int = -1
     topic_id: TopicId = ZERO_TOPIC_ID
-
-
-class Group:
-    """The base of every group type. Its methods for shared code are those of `GroupView`."""
-
-    __slots__ = ("group_id", "lock", "offsets", "offsets_position", "position")
-
-    def __init__(self, group_id: GroupId) -> None:
-        self.group_id = group_id
-        self.lock = GroupLock()
-        self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
-        # Answers about membership wait for `position`, answers about offsets for both: what a
-        # client has seen must be there after a crash.
-        self.position = 0
-        self.offsets_position = 0

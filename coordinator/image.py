@@ -10,7 +10,6 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from coordinator.group_types import AnyGroup, group_of_plain
 from coordinator.offsets.transactions import OffsetTransactions, no_transactions
-from coordinator.records import RecordSkipped
 from coordinator.restore import (
     apply_commits,
     apply_marker,
@@ -19,6 +18,7 @@ from coordinator.restore import (
     note_plain_record,
 )
 from coordinator.stored_commits import LoadedRecord, StoredCommits
+from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId
 from storage.api import Position, StoredMarker, StoredRecord
 

@@ -17,8 +17,6 @@ from struct import error as struct_error
 from sys import intern
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-import msgspec
-
 from coordinator.group import CommittedOffset
 from coordinator.record_schemas import (
     RECORD_SCHEMAS,
@@ -28,6 +26,7 @@ from coordinator.record_schemas import (
     MemberMetadata,
     OffsetCommitValue,
 )
+from coordinator.stored_records import StoredGroup, StoredMember
 from protocol.compiler import reader, writer
 from protocol.names import (
     GenerationId,
@@ -79,14 +78,6 @@ class UnreadableRecord(Exception):
         self.record_type = record_type
         self.value_version = value_version
         self.reason = reason
-
-
-class RecordSkipped(msgspec.Struct, frozen=True):
-    """A record that a load passes over; `name` is None if its type is not known at all."""
-
-    offset: int
-    record_type: int
-    name: str | None
 
 
 def record_type(key: bytes | None) -> int:
@@ -259,30 +250,6 @@ class MemberState(Protocol):
     def subscription(self) -> bytes: ...
     @property
     def assignment(self) -> bytes: ...
-
-
-class StoredMember(msgspec.Struct, frozen=True):
-    """A member as it is written: with the metadata of the selected protocol only."""
-
-    member_id: MemberId
-    group_instance_id: GroupInstanceId | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-class StoredGroup(msgspec.Struct, frozen=True):
-    """A group's record, read back. A `rebalance_timeout_ms` of -1 was not known to its version."""
-
-    protocol_type: str | None
-    generation_id: GenerationId
-    protocol_name: str | None
-    leader_id: MemberId | None
-    state_since_ms: int
-    members: Sequence[StoredMember]
 
 
 def group_metadata_key(group_id: GroupId) -> bytes:

@@ -29,13 +29,13 @@ from coordinator.records import (
     GROUP_METADATA,
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
-    RecordSkipped,
     UnreadableRecord,
     read_offset_commit_value,
     read_offset_key,
     record_type,
 )
 from coordinator.stored_commits import StoredCommits
+from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId
 from protocol.primitives import Malformed
 from storage.api import StoredMarker, StoredRecord, TransactionalRecord

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from protocol.api_names import api_name
+from protocol.compiled_codec import reader_in_c, writer_in_c
 from protocol.compiler import layout
 from protocol.headers import RequestHeader, ResponseHeader
 from protocol.messages import REQUESTS, RESPONSES, Request, Response
@@ -136,7 +137,10 @@ def decode_response(
 
 @cache
 def _request_reader(api_key: ApiKey, version: int) -> Callable[..., Any]:
-    return compile_reader(_request_layouts(api_key, version), bounded=True)
+    def generated() -> Callable[..., Any]:
+        return compile_reader(_request_layouts(api_key, version), bounded=True)
+
+    return reader_in_c(api_key, version, generated)
 
 
 def _asked(buf: bytes, start: int, end: int) -> str:
@@ -156,7 +160,11 @@ def _asked(buf: bytes, start: int, end: int) -> str:
 def _find_response_writer(api_key: ApiKey, version: int) -> Callable[..., Any]:
     if api_key is ApiKey.API_VERSIONS and version not in ApiVersionsResponse.VERSIONS:
         version = 0
-    write = compile_writer(_response_layouts(api_key, version), framed=True)
+
+    def generated() -> Callable[..., Any]:
+        return compile_writer(_response_layouts(api_key, version), framed=True)
+
+    write = writer_in_c(api_key, version, generated)
     _response_writers[api_key, version] = write
     return write
 

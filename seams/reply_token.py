@@ -4,9 +4,12 @@ The core keeps a token while an answer waits for members or for the disk, and ha
 answer. Each token is answered exactly once.
 """
 
+from mypy_extensions import mypyc_attr
+
 from seams.principal import ANONYMOUS, Principal
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ReplyToken:
     """One request in flight. The shell subclasses it with what it needs to send an answer.
 

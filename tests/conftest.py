@@ -5,6 +5,8 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
+# Before anything of the program is imported.
+import tests.build  # noqa: F401  # isort: skip
 import pytest
 from hypothesis import HealthCheck, settings
 

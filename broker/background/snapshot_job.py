@@ -22,8 +22,9 @@ from coordinator.image import (
     LoadStart,
 )
 from coordinator.offsets.transactions import plain_transactions, transactions_of_plain
-from coordinator.records import OFFSET_COMMIT, RecordSkipped, offset_key_prefix
+from coordinator.records import OFFSET_COMMIT, offset_key_prefix
 from coordinator.stored_commits import StoredCommits, loaded_records
+from coordinator.stored_records import RecordSkipped
 from protocol.names import OFFSETS_TOPIC
 from storage import snapshot
 from storage.api import Corrupt, StoredRecord, TopicPartition

@@ -18,10 +18,10 @@ from seams.now import Now
 from storage.api import Position, TopicPartition
 from storage.journal.journal import StoredPositions
 
-FLUSH_BUCKETS_S: Final = (
+FLUSH_BUCKETS_S: Final[tuple[float, ...]] = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
 )  # fmt: skip
-PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
+PARTITION_BUCKETS: Final[tuple[int, ...]] = (1, 2, 3, 5, 10, 20, 50)
 
 
 class ShardOwner(Protocol):

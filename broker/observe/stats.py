@@ -13,7 +13,7 @@ from typing import Final
 
 from protocol.names import ApiKey
 
-REQUEST_BUCKETS_S: Final = (
+REQUEST_BUCKETS_S: Final[tuple[float, ...]] = (
     0.000_05,
     0.000_1,
     0.000_25,
@@ -77,7 +77,7 @@ PEAK_WINDOW_S: Final = 60.0
 ALWAYS_SHOWN: Final = ("connection", "scrape", "answers that were stored")
 """Kinds of turns that have a sample even before one was long."""
 
-GC_BUCKETS_S: Final = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+GC_BUCKETS_S: Final[tuple[float, ...]] = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
 class LoopStalls:

@@ -16,7 +16,8 @@ from coordinator.classic.generation_record import end_generation_record
 from coordinator.classic.generations import is_later
 from coordinator.classic.group_view import SESSION_PAUSED
 from coordinator.classic.subscriptions import CONSUMER
-from coordinator.group import Group, GroupType
+from coordinator.group import GroupType
+from coordinator.group_base import Group
 from coordinator.group_view import FROM_EACH_COMMIT, OffsetExpiration
 from coordinator.records import group_tombstone
 from protocol.names import (

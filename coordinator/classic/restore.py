@@ -15,14 +15,14 @@ from coordinator.classic.generation_record import (
 from coordinator.classic.generations import is_later
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.subscriptions import subscribed_topics
-from coordinator.group import Group
+from coordinator.group_base import Group
 from coordinator.records import (
     GROUP_METADATA,
-    StoredGroup,
     UnreadableRecord,
     read_group_key,
     read_group_metadata_value,
 )
+from coordinator.stored_records import StoredGroup
 from protocol.compiler import reader
 from protocol.names import (
     UNKNOWN_MEMBER_ID,

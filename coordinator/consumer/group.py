@@ -25,7 +25,8 @@ from coordinator.consumer.member import (
 from coordinator.consumer.records import group_tombstones
 from coordinator.consumer.resolved import ResolvedRegularExpression
 from coordinator.events import Event
-from coordinator.group import Group, GroupType
+from coordinator.group import GroupType
+from coordinator.group_base import Group
 from coordinator.group_view import OffsetExpiration
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.messages.consumer_group_heartbeat import LEAVE_EPOCH

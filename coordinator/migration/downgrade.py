@@ -29,8 +29,9 @@ from coordinator.events import ConversionRefused, GroupConverted
 from coordinator.group import GroupType
 from coordinator.migration.embedded_protocol import assignment_bytes
 from coordinator.outcome import Outcome
-from coordinator.records import StoredMember, batch_bytes_at_most, group_metadata_record
+from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
+from coordinator.stored_records import StoredMember
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GenerationId, GroupId
 from seams.now import Now

@@ -8,7 +8,7 @@ Kafka's counterpart: `OffsetMetadataManager.replay`, which works from the record
 from sys import intern
 from typing import assert_never
 
-from coordinator.group import Group
+from coordinator.group_base import Group
 from coordinator.offsets.events import (
     NO_PRODUCER,
     OffsetEvent,

@@ -26,13 +26,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from time import monotonic, perf_counter
 
-from msgspec import Struct
-
-from storage.api import JOURNALED_BATCH_BYTES_MAX, LogClosed, Position, TopicPartition
+from storage.api import LogClosed, Position, TopicPartition
 from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
-from storage.journal.group_commit import ADAPTIVE, Defer, GroupCommit, run_at_once
+from storage.journal.group_commit import Defer, GroupCommit, run_at_once
+from storage.journal.journal_limits import MAX_DECLARE_BYTES, JournalLimits
 from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
 from storage.journal.recovery import Recovered, recover, salvage
@@ -51,27 +50,6 @@ seconds writing and syncing the group took."""
 
 OnJournalFailed = Callable[[Exception], None]
 
-_MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
-
-
-class JournalLimits(Struct, frozen=True):
-    queue_bytes: int = 16 << 20  # waiting for a flush; above it shards accept no new writes
-    queue_entries: int = 20_000
-    batch_bytes: int = JOURNALED_BATCH_BYTES_MAX  # one append; shards answer an error before
-    group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
-    file_bytes: int = 32 << 20  # each of the two write-ahead files
-    pass_bytes: int = 8 << 20  # in one file, then a checkpoint; what a start has to replay
-    linger_ms: int = ADAPTIVE  # how long a flush waits for more; see group_commit.py
-    idle_ms: int = 5_000  # without an append, then a checkpoint: a start replays nothing
-    reserve_bytes: int = 0  # of the disk, that commits leave free
-    retry_ms: int = 1_000  # between two attempts to open again after a shortage
-
-    def __post_init__(self) -> None:
-        overhead = (write_ahead.BATCH_OVERHEAD + _MAX_DECLARE_BYTES) * self.queue_entries
-        largest = write_ahead.FIRST_GROUP + self.group_bytes + self.batch_bytes + overhead
-        if self.file_bytes < largest:
-            raise ValueError(f"one flush may take {largest} bytes")
-
 
 class Journal:
     """The write-ahead files and their flusher; makes the JournaledLog of each partition."""
@@ -84,6 +62,7 @@ class Journal:
         "_enqueued_bytes",
         "_flush_began_s",
         "_flushed_bytes",
+        "_flusher",
         "_group_commit",
         "_is_failure_delivered",
         "_is_stopping",
@@ -96,7 +75,6 @@ class Journal:
         "_reserve",
         "_store",
         "_tasks",
-        "_thread",
         "_touched",
         "_write_ahead",
         "checkpointer",
@@ -142,7 +120,7 @@ class Journal:
         self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
         self.checkpointer = Checkpointer(store, self._group_commit.wake)
         self._is_stopping = False
-        self._thread: threading.Thread | None = None
+        self._flusher: threading.Thread | None = None
         self._is_failure_delivered = False
         self.closed_because: str | None = None
         self.is_full = False  # closed by a shortage alone (storage.disk.shortage)
@@ -235,8 +213,8 @@ class Journal:
         """
         self._group_commit.defer = defer
         self.checkpointer.is_threaded = True
-        self._thread = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
-        self._thread.start()
+        self._flusher = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
+        self._flusher.start()
 
     def failure_delivered(self) -> None:
         """Nobody appends to the logs of this term any more: the journal may open again."""
@@ -248,9 +226,9 @@ class Journal:
         Waits for the flusher and the disk: call it off the event loop.
         """
         self._is_stopping = True
-        if self._thread is not None:
+        if self._flusher is not None:
             self._group_commit.wake()
-            self._thread.join()
+            self._flusher.join()
         while self.pump():
             pass
         if self.closed_because is None:
@@ -356,7 +334,7 @@ class Journal:
         """Write and sync one group, append it to the segments; returns the new stored positions."""
         size = sum([len(entry[1]) for entry in entries])
         overhead = write_ahead.BATCH_OVERHEAD * len(entries)
-        declares = _MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
+        declares = MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
         files = self._write_ahead
         if size + overhead + declares > files.room or (
             files.written_bytes >= self._limits.pass_bytes and not self.checkpointer.is_running

@@ -55,8 +55,8 @@ _DECLARE = Struct(">BIi16sH")
 _BATCH = Struct(">BII")
 _KIND_DECLARE, _KIND_BATCH = 1, 2
 
-BATCH_OVERHEAD = _BATCH.size
-DECLARE_OVERHEAD = _DECLARE.size
+BATCH_OVERHEAD: int = _BATCH.size
+DECLARE_OVERHEAD: int = _DECLARE.size
 
 
 class Declared(NamedTuple):

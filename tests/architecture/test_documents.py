@@ -16,7 +16,10 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 PATH = re.compile(r"\w[\w.-]*/[\w./-]*|[\w-]+\.(?:py|md|toml|lock)")
 TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
 # Made by a run, or files of others.
-NOT_OURS = {"build/console/", "rollcall.toml", "rollcall/_program", "rollcall/protocol", "cli.py"}
+NOT_OURS = {
+    *("build/console/", "build/compiled/ABI", "rollcall/_compiled", "rollcall/_program"),
+    *("rollcall.toml", "rollcall/protocol", "cli.py"),
+}
 
 
 def paths_of(page: str) -> Iterator[str]:

@@ -48,6 +48,7 @@ HOMES = {
         "transactions/",
         "transfer/",
     ),
+    "mypy_extensions": ("seams/reply_token.py",),
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "py4j": (
@@ -65,6 +66,9 @@ HOMES = {
     "sqlglot": ("pipeline/local/",),
     "re2": ("seams/regular_expressions.py",),
     "rich": ("cli/top_view.py",),
+    "rollcall__mypyc": ("rollcall/compiled.py",),
+    "rollcall_codec": ("protocol/compiled_codec.py",),
+    "rollcall_loader": ("rollcall/compiled.py",),
     "structlog": ("broker/",),
     "testcontainers": ("rollcall/testing/containers.py",),
     "textual": ("cli/top_view.py",),

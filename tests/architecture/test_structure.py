@@ -20,10 +20,10 @@ BROKER_MODULES_MAX = 12  # directly in broker/: what composes and runs the daemo
 CORE_IMPORTS = {
     "coordinator": "array bisect collections contextlib enum functools heapq importlib itertools"
     " msgspec operator re2 struct sys uuid xxhash",
-    "protocol": "codecs collections contextlib enum functools json linecache msgspec re struct"
-    " uuid",
+    "protocol": "codecs collections contextlib enum functools json linecache msgspec re"
+    " rollcall_codec struct uuid",
     "purgatory": "collections heapq itertools",
-    "seams": "array collections contextlib datetime functools msgspec operator re2",
+    "seams": "array collections contextlib datetime functools msgspec mypy_extensions operator re2",
     "security": "base64 binascii bisect collections contextlib enum functools hashlib hmac"
     " itertools ipaddress json math msgspec operator re stringprep struct"
     " unicodedata",

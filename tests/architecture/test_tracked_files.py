@@ -82,7 +82,9 @@ def test_no_file_holds_a_key(lines: list[tuple[Path, int, str]]) -> None:
     assert [f"{path}:{number}" for path, number, line in lines if SECRET.search(line)] == []
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-test.lock"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "requirements-compile.lock", "requirements-test.lock"]
+)
 def test_locks_hold_names_versions_and_hashes_only(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()
     assert [line for line in lines if not LOCK_LINE.fullmatch(line)] == []

@@ -1,18 +1,21 @@
 """Clocks for a server on real sockets: time stands still until the test moves it."""
 
-from broker.loop.clock import SystemClock
-from seams.now import Now
+from broker.loop.clock import CLOCK_READ_MS, SystemClock
 
 
-class SteppedClock(SystemClock):
-    """No time is a stall."""
+class SteppedClock:
+    """`system` is the server's clock. It is read at each step, so no time is a stall."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.mono_ms = 1_000_000
-
-    def now(self) -> Now:
-        return Now(self.mono_ms, 1_700_000_000_000 + self.mono_ms)
+        self.system = SystemClock(
+            lambda: self.mono_ms * 1_000_000,
+            lambda: (1_700_000_000_000 + self.mono_ms) * 1_000_000,
+        )
 
     def advance(self, by_ms: int) -> None:
-        self.mono_ms += by_ms
+        while by_ms > 0:
+            step_ms = min(by_ms, CLOCK_READ_MS)
+            self.mono_ms += step_ms
+            by_ms -= step_ms
+            self.system.now()

@@ -59,7 +59,9 @@ def rollcall(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 def test_version_and_help(rollcall: Command) -> None:
-    assert rollcall("--version").out == f"rollcall {__version__}\n"
+    said = rollcall("--version").out
+    assert said.startswith(f"rollcall {__version__} (pure Python")
+    assert " PGO, " in said
     for arguments in (("--help",), ("serve", "-h"), ("config", "--help"), ("completion", "-h")):
         shown = rollcall(*arguments)
         assert shown.exit_code == 0

@@ -48,6 +48,7 @@ DECISIONS: dict[type[Request], str] = {
 }
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("name", EVERY_REQUEST)
 def test_a_bug_in_a_decision_fails_its_request_alone(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
@@ -100,6 +101,7 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
     }
 
 
+@pytest.mark.pure
 def test_a_bug_in_the_refusal_of_a_commit_fails_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was changed: the shard goes on."""
     world = World(kafka_settings(groups_max=1))
@@ -114,6 +116,7 @@ def test_a_bug_in_the_refusal_of_a_commit_fails_it_alone(monkeypatch: pytest.Mon
     world.check()
 
 
+@pytest.mark.pure
 def test_a_shard_that_ended_is_loaded_again_even_if_its_request_cannot_be_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -288,6 +288,7 @@ def break_evolve(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     monkeypatch.setattr(coordinator.classic.apply, "evolve", broken)
 
 
+@pytest.mark.pure
 def test_a_bug_in_a_turn_ends_the_shard_and_answers_every_request_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +306,7 @@ def test_a_bug_in_a_turn_ends_the_shard_and_answers_every_request_once(
     world.advance(SESSION_TIMEOUT_MS)
 
 
+@pytest.mark.pure
 def test_a_bug_after_answers_were_decided_answers_them_too(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +319,7 @@ def test_a_bug_after_answers_were_decided_answers_them_too(
     assert syncing.error is NOT_OURS
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("in_time", [True, False])
 def test_a_bug_in_a_timer_or_after_storing_ends_the_shard_too(
     world: World, monkeypatch: pytest.MonkeyPatch, in_time: bool
@@ -334,6 +337,7 @@ def test_a_bug_in_a_timer_or_after_storing_ends_the_shard_too(
     assert len(failed) == 1
 
 
+@pytest.mark.pure
 def test_a_bug_stops_a_test_unless_it_asks_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

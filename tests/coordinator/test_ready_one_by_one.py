@@ -15,7 +15,8 @@ from coordinator.classic.group import ClassicGroup
 from coordinator.events import PartitionLoaded
 from coordinator.group_types import group_of_plain, plain_of
 from coordinator.image import NOTHING, Image, LoadStart
-from coordinator.records import RecordSkipped, UnreadableRecord
+from coordinator.records import UnreadableRecord
+from coordinator.stored_records import RecordSkipped
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatResponse

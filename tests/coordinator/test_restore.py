@@ -14,8 +14,6 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from coordinator.records import (
-    RecordSkipped,
-    StoredMember,
     UnreadableRecord,
     add_offset_commits,
     add_offset_tombstones,
@@ -23,6 +21,7 @@ from coordinator.records import (
     group_tombstone,
 )
 from coordinator.restore import apply_record
+from coordinator.stored_records import RecordSkipped, StoredMember
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from protocol.names import ZERO_TOPIC_ID, GroupId, GroupInstanceId, GroupState, MemberId
 from storage.api import Record, RecordPair, StoredRecord
@@ -337,6 +336,7 @@ def test_groups_without_members_share_their_empty_tables() -> None:
         group.check()
 
 
+@pytest.mark.pure  # a compiled function makes an int of its own each time
 def test_the_offsets_of_one_commit_share_their_time() -> None:
     at_ms = 1_700_000_000_123
     commits = [an_offset(n, CommittedOffset(n, 1, "", at_ms, -1, ID_1)) for n in range(3)]

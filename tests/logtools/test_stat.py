@@ -16,12 +16,12 @@ from coordinator.consumer.records import (
 )
 from coordinator.group import CommittedOffset
 from coordinator.records import (
-    StoredMember,
     group_metadata_record,
     group_tombstone,
     offset_commit_key,
     offset_commit_value,
 )
+from coordinator.stored_records import StoredMember
 from logtools.layout import place_at
 from logtools.stat import Statistics, statistics
 from logtools.stat_report import size_text

@@ -30,7 +30,8 @@ from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
 from seams.now import Now
 from storage.api import Log, LogSettings, Position, TopicPartition
-from storage.journal.journal import Journal, JournalLimits
+from storage.journal.journal import Journal
+from storage.journal.journal_limits import JournalLimits
 from storage.log.log_store import LogStore
 from tests.simulator.cleaner import Cleaner
 from tests.simulator.disk import PowerCut, SimulatedDisk

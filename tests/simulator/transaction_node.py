@@ -33,7 +33,7 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import LogSettings, Position, TopicLog, TopicPartition
 from storage.boot_record import BootRecord
-from storage.journal.journal import JournalLimits
+from storage.journal.journal_limits import JournalLimits
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.open import JournalCallbacks, StorageSettings, open_storage, topics_file
 from tests.simulator.disk import PowerCut, SimulatedDisk

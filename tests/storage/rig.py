@@ -7,7 +7,8 @@ from uuid import UUID
 from storage.api import LogSettings, Position, Record, TopicPartition
 from storage.batch.record_batch import encode_batch, stored_records
 from storage.disk import Disk
-from storage.journal.journal import Journal, JournalLimits
+from storage.journal.journal import Journal
+from storage.journal.journal_limits import JournalLimits
 from storage.journal.journaled_log import JournaledLog
 from storage.journal.recovery import Recovered
 from storage.log.log_store import LogStore, StoreOpened

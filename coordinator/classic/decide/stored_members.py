@@ -1,7 +1,7 @@
 """Stored member: a member as the group's record has it, with the metadata of one protocol."""
 
 from coordinator.classic.group_view import ClassicMemberView
-from coordinator.records import StoredMember
+from coordinator.stored_records import StoredMember
 
 
 def snapshot(

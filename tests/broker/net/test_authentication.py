@@ -135,7 +135,7 @@ async def test_an_unserved_version_of_api_versions_may_be_asked_again() -> None:
 async def test_a_wrong_password_is_answered_late_and_then_the_connection_ends() -> None:
     clock = SteppedClock()
     limits = ServerLimits(failed_authentication_delay_ms=DELAY_MS)
-    async with Shell(limits, clock=clock) as shell:
+    async with Shell(limits, clock=clock.system) as shell:
         with secured(shell):
             client, other = await shell.client(), await shell.client()
             await handshake(client)
@@ -201,7 +201,7 @@ async def test_a_large_request_before_authentication_ends_by_its_size_alone() ->
 
 async def test_authentication_must_be_done_in_time() -> None:
     clock = SteppedClock()
-    async with Shell(ServerLimits(authentication_timeout_ms=1_000), clock=clock) as shell:
+    async with Shell(ServerLimits(authentication_timeout_ms=1_000), clock=clock.system) as shell:
         with secured(shell):
             silent, done = await shell.client(), await shell.client()
             await handshake(silent)
@@ -217,7 +217,7 @@ async def test_the_time_of_authentication_begins_with_a_slot() -> None:
     """A client that waits for others is not one that fails to authenticate."""
     clock = SteppedClock()
     limits = ServerLimits(authentication_timeout_ms=1_000, max_connections=1)
-    async with Shell(limits, clock=clock) as shell:
+    async with Shell(limits, clock=clock.system) as shell:
         with secured(shell):
             first = await shell.client()
             await log_in(first)
@@ -246,7 +246,7 @@ async def test_without_a_session_a_second_handshake_is_an_ordinary_request() -> 
 
 async def test_a_session_ends_unless_the_client_authenticates_again() -> None:
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
+    async with Shell(clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             assert (await log_in(client)).session_lifetime_ms == 5_000
@@ -262,7 +262,7 @@ async def test_a_session_ends_unless_the_client_authenticates_again() -> None:
 
 async def test_a_session_that_has_ended_may_still_be_renewed() -> None:
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
+    async with Shell(clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             await log_in(client)
@@ -273,7 +273,7 @@ async def test_a_session_that_has_ended_may_still_be_renewed() -> None:
 
 async def test_a_second_renewal_within_a_second_is_an_ordinary_request() -> None:
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
+    async with Shell(clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             await log_in(client)
@@ -286,8 +286,8 @@ async def test_a_second_renewal_within_a_second_is_an_ordinary_request() -> None
 
 async def test_a_token_that_ends_ends_the_session() -> None:
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
-        now = Now(0, clock.now().wall_ms)
+    async with Shell(clock=clock.system) as shell:
+        now = Now(0, clock.system.now().wall_ms)
         with secured(shell, access(5_000, expires_at_ms=now.wall_ms + 2_000)):
             client = await shell.client()
             assert (await log_in(client)).session_lifetime_ms == 2_000

@@ -166,7 +166,7 @@ async def test_sasl_over_tls_names_the_user(values: SecurityKeys) -> None:
 
 async def test_a_handshake_must_be_done_in_time(values: SecurityKeys) -> None:
     clock = SteppedClock()
-    async with Shell(ServerLimits(authentication_timeout_ms=1_000), clock=clock) as shell:
+    async with Shell(ServerLimits(authentication_timeout_ms=1_000), clock=clock.system) as shell:
         serve(shell, values)
         silent = await shell.client()
         done = await tls_client(shell.listener.port, client_context())

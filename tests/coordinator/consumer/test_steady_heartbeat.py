@@ -109,6 +109,7 @@ def test_a_group_that_has_something_to_do_takes_the_long_way(world: World) -> No
     assert not steady(world, BEAT)
 
 
+@pytest.mark.pure
 def test_a_bug_fails_the_request_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> bool:
         raise ZeroDivisionError

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from storage.api import LogClosed, LogSettings, TopicPartition
 from storage.batch.record_batch import read_header
 from storage.disk import Disk, RealDisk
-from storage.journal.journal import Journal, JournalLimits
+from storage.journal.journal import Journal
+from storage.journal.journal_limits import JournalLimits
 from storage.journal.recovery import Recovered
 from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.log_store import LogStore

@@ -243,15 +243,15 @@ def test_a_damaged_segment_sets_the_partition_aside() -> None:
     assert store.damaged[MOVED].path == path
 
 
+@pytest.mark.pure  # a compiled class has no interpreted subclass
 def test_a_journaled_view_returns_aborted_transactions_too() -> None:
+    class NeverWritten(JournaledLog):
+        def __init__(self) -> None:
+            """It has nothing."""
+
     log = opened(moved())
-    view = JournaledView(log, _Nothing())
+    view = JournaledView(log, NeverWritten())
     assert view.aborted_among(fetched(log, 16)) == log.aborted_among(fetched(log, 16)) != ()
-
-
-class _Nothing(JournaledLog):
-    def __init__(self) -> None:
-        """Never written to."""
 
 
 def test_a_transaction_that_spans_others_is_returned_wherever_it_overlaps() -> None:
