@@ -1,15 +1,15 @@
 """Deadline queue: the next op to expire, and removal of any op at a constant cost.
 
-A bucket for each millisecond that something expires in, and a heap of these milliseconds. An insert
-and a removal touch one bucket; only a new millisecond touches the heap, and one whose bucket has
-become empty stays there until it comes up, or until most of the heap is such. Equal deadlines fire
-in the order they were filed, which keeps a replay deterministic. Kafka has a hierarchical timing
-wheel here (`TimingWheel`), whose buckets are as wide as its ticks.
+A bucket for each millisecond that something expires in, and a sorted list of these milliseconds. An
+insert and a removal touch one bucket; only the first op of a millisecond and the last one touch the
+list. Equal deadlines fire in the order they were filed, which keeps a replay deterministic. Kafka
+has a hierarchical timing wheel here (`TimingWheel`), whose buckets are as wide as its ticks.
 """
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from sortedcontainers import SortedList
 
 
 class HasDeadline(Protocol):
@@ -21,18 +21,14 @@ class HasDeadline(Protocol):
 
 OpT = TypeVar("OpT", bound=HasDeadline)
 
-STALE_KEPT: Final = 64
-"""Milliseconds without an op that may stay in the heap, besides as many as it has with one."""
-
 
 class Deadlines(Generic[OpT]):
-    __slots__ = ("_buckets", "_count", "_heap", "_queued")
+    __slots__ = ("_buckets", "_count", "_times_ms")
 
     def __init__(self) -> None:
         # Dicts for their order, and because any op may be removed.
         self._buckets: dict[int, dict[OpT, None]] = {}
-        self._heap: list[int] = []
-        self._queued: set[int] = set()  # what is in the heap, once each
+        self._times_ms: SortedList = SortedList()  # the keys of the buckets
         self._count = 0
 
     def __len__(self) -> int:
@@ -52,9 +48,7 @@ class Deadlines(Generic[OpT]):
         bucket = self._buckets.get(deadline_ms)
         if bucket is None:
             self._buckets[deadline_ms] = {op: None}
-            if deadline_ms not in self._queued:
-                self._queued.add(deadline_ms)
-                heappush(self._heap, deadline_ms)
+            self._times_ms.add(deadline_ms)
         elif op in bucket:
             return False
         else:
@@ -69,23 +63,17 @@ class Deadlines(Generic[OpT]):
         if bucket is None or bucket.pop(op, False) is False:
             return False
         self._count -= 1
-        if bucket:
-            return True
-        del self._buckets[deadline_ms]
-        if len(self._heap) > 2 * len(self._buckets) + STALE_KEPT:
-            self._heap = list(self._buckets)
-            heapify(self._heap)
-            self._queued = set(self._heap)
+        if not bucket:
+            del self._buckets[deadline_ms]
+            self._times_ms.remove(deadline_ms)
         return True
 
     def next_ms(self) -> int | None:
         """The nearest deadline, or None when nothing is filed."""
-        heap, buckets = self._heap, self._buckets
-        while heap:
-            if heap[0] in buckets:
-                return heap[0]
-            self._queued.discard(heappop(heap))
-        return None
+        if not self._times_ms:
+            return None
+        nearest_ms: int = self._times_ms[0]
+        return nearest_ms
 
     def pop_due(self, now_ms: int) -> Iterator[OpT]:
         """Take out, in deadline order, every op whose deadline is not after `now_ms`.

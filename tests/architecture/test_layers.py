@@ -69,6 +69,7 @@ HOMES = {
     "rollcall__mypyc": ("rollcall/compiled.py",),
     "rollcall_codec": ("protocol/compiled_codec.py",),
     "rollcall_loader": ("rollcall/compiled.py",),
+    "sortedcontainers": ("purgatory/",),
     "structlog": ("broker/",),
     "testcontainers": ("rollcall/testing/containers.py",),
     "textual": ("cli/top_view.py",),

@@ -3,7 +3,7 @@
 import random
 from typing import NamedTuple
 
-from purgatory.deadlines import STALE_KEPT, Deadlines
+from purgatory.deadlines import Deadlines
 
 
 class Filed(NamedTuple):
@@ -52,15 +52,15 @@ def test_what_is_added_while_due_ones_are_worked_through_comes_if_it_is_due() ->
     assert deadlines.next_ms() == 2
 
 
-def test_removals_leave_a_bounded_number_of_stale_milliseconds() -> None:
+def test_removals_leave_no_empty_millisecond() -> None:
     deadlines: Deadlines[Filed] = Deadlines()
     kept = Filed("kept", 50_000)
     deadlines.add(kept)
     for number in range(20_000):
         deadlines.add(Filed("moved", number))
         deadlines.remove(Filed("moved", number))
-        assert len(deadlines._heap) <= 2 * len(deadlines._buckets) + STALE_KEPT + 1
-    assert deadlines.next_ms() == 50_000
+        assert deadlines.next_ms() == 50_000
+    assert list(deadlines._buckets) == list(deadlines._times_ms) == [50_000]
 
 
 def test_any_order_of_additions_and_removals_gives_the_nearest() -> None:
