@@ -22,7 +22,7 @@ CORE_IMPORTS = {
     " msgspec operator re2 struct sys uuid xxhash",
     "protocol": "codecs collections contextlib enum functools json linecache msgspec re"
     " rollcall_codec struct uuid",
-    "purgatory": "collections heapq itertools",
+    "purgatory": "collections heapq itertools sortedcontainers",
     "seams": "array collections contextlib datetime functools msgspec mypy_extensions operator re2",
     "security": "base64 binascii bisect collections contextlib enum functools hashlib hmac"
     " itertools ipaddress json math msgspec operator re stringprep struct"
