@@ -4,6 +4,7 @@ Reads the options; logtools/stat.py counts and logtools/stat_report.py shows.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 
 from cli.clock import now_ms
 from cli.log_options import log_topic_option, logs_at, partition_option, reading
+from cli.progress import progress_bar
 from cli.tables import say
 
 if TYPE_CHECKING:
@@ -62,13 +64,15 @@ def log_stat(
     from logtools.upkeep import upkeep_of
 
     place = logs_at(path, log_topics, partitions)
-    with reading():
+    part = [0.0]
+    with reading(), progress_bar("Counting", lambda: part[0]):
         counted = statistics(
             place,
             now_ms(),
             keep=top,
             settings=_settings(place, min_cleanable_dirty_ratio, min_compaction_lag_ms),
             upkeep=upkeep_of(place),
+            progressed=partial(part.__setitem__, 0),
         )
     if as_json:
         click.echo(json.dumps(to_json(counted), indent=2))

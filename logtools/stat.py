@@ -9,7 +9,7 @@ Kafka has no counterpart; the rules are those of LogCleanerManager and Cleaner.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import nlargest
 from typing import Final
 
@@ -149,8 +149,12 @@ def statistics(
     keep: int = 10,
     settings: LogSettings | None = None,
     upkeep: Upkeep | None = None,
+    progressed: Callable[[float], None] | None = None,
 ) -> Statistics:
-    """Count everything. `settings` are those by which the logs would be cleaned."""
+    """Count everything. `settings` are those by which the logs would be cleaned.
+
+    `progressed` gets, after each partition, the part of them that is counted, from 0 to 1.
+    """
     total, tops = Counts(), Tops(keep)
     partitions = []
     for partition in place.partitions:
@@ -160,6 +164,8 @@ def statistics(
         counter.add_to(tops)
         total.add(counter.counts)
         partitions.append((partition, counter.counts))
+        if progressed is not None:
+            progressed(len(partitions) / len(place.partitions))
     return Statistics(partitions, total, tops)
 
 

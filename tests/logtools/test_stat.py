@@ -244,9 +244,11 @@ def test_only_the_largest_are_listed(tmp_path: Path) -> None:
     write_partition(tmp_path, OFFSETS, PARTITION, made)
     write_partition(tmp_path, OFFSETS, 1, batches([[commit(1, 0, group="single")] * 4]))
     place = place_at(tmp_path, topic=OFFSETS)
-    tops = statistics(place, LATER_MS, keep=3).tops
+    parts: list[float] = []
+    tops = statistics(place, LATER_MS, keep=3, progressed=parts.append).tops
     assert [share.name for share in tops.of("groups")] == ["g-5", "g-4", "single"]
     assert [share.commits for share in tops.of("topics")] == [25]
+    assert parts == [0.5, 1.0]
 
 
 def test_any_topic_is_counted_by_its_keys(tmp_path: Path) -> None:
