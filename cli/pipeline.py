@@ -16,6 +16,7 @@ from cli.pipeline_as_of import as_of
 from cli.pipeline_lake import lake
 from cli.pipeline_options import (
     EXTRA,
+    cluster_option,
     not_installed,
     pairs,
     progress,
@@ -73,6 +74,12 @@ pipeline.add_command(lake)
     help="Takes a deployment's version from client ids: the first group of REGEX.",
 )
 @click.option("--report", "page", metavar="FILE", help="Also write an HTML page of the tables.")
+@cluster_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="End with exit code 1 if anything could not be decoded. Tables are written all the same.",
+)
 @click.option(
     "--acknowledge",
     metavar="HOST:PORT",
@@ -105,6 +112,8 @@ def run_jobs(
     incremental: bool,
     summary: str | None,
     delta: str | None,
+    cluster: str | None,
+    strict: bool,
 ) -> None:
     """Run JOB, or all, and write its tables. `rollcall pipeline list` lists the jobs."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
@@ -131,6 +140,8 @@ def run_jobs(
             incremental=incremental,
             summary=summary,
             delta=delta,
+            cluster=cluster,
+            strict=strict,
         )
         for line in carry_out(order, progress()):
             click.echo(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from cli.clock import InstantParam
-from cli.pipeline_options import pairs, progress, spark_job, spark_options
+from cli.pipeline_options import cluster_option, pairs, progress, spark_job, spark_options
 from cli.tables import table
 from seams.text import instant
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with metadata and times.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As for `run`.")
+@cluster_option
 @spark_options
 def as_of(
     *,
@@ -59,6 +60,7 @@ def as_of(
     master: str | None,
     remote: str | None,
     settings: tuple[str, ...],
+    cluster: str | None,
 ) -> None:
     """Print the effective offsets of groups at an instant."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
@@ -70,7 +72,9 @@ def as_of(
         from transfer.contents import Contents
         from transfer.text_files import to_csv, to_json
 
-        order = AsOfOrder(source, at_ms, group, master, remote, given, to_connector, Engine(engine))
+        order = AsOfOrder(
+            source, at_ms, group, master, remote, given, to_connector, Engine(engine), cluster
+        )
         found = carry_out_as_of(order, progress())
     contents = Contents()
     for then in found:

@@ -22,7 +22,6 @@ EXTRA: Final = "rollcall-broker[pipeline]"
 OF_THE_EXTRA: Final = (
     "duckdb",
     "google_crc32c",
-    "matplotlib",
     "numpy",
     "pandas",
     "py4j",
@@ -63,6 +62,17 @@ def spark_options(command: CommandFunction) -> CommandFunction:
     ):
         command = option(command)
     return command
+
+
+def cluster_option(command: CommandFunction) -> CommandFunction:
+    """Which of several clusters in a lake."""
+    option = click.option(
+        "--as",
+        "cluster",
+        metavar="NAME",
+        help="The cluster's name in a lake that has several. For ingest: land it under this name.",
+    )
+    return option(command)
 
 
 def span_options(command: CommandFunction) -> CommandFunction:

@@ -23,7 +23,7 @@ INTRODUCTION: Final = """\
 `__consumer_offsets`. Small logs are analysed in the process itself (DuckDB), large ones on Spark,
 on a laptop or on a cluster. It needs
 
-    pip install 'rollcall-broker[pipeline]'     # DuckDB, SQLFrame, PySpark 4, pyarrow, numpy, ...
+    pip install 'rollcall-broker[pipeline]'     # DuckDB, SQLFrame, PySpark 4.0.0, pyarrow, ...
 
 For Spark it also needs Java 17 or later. It uses the Java of JAVA_HOME or PATH (Debian and Ubuntu:
 `openjdk-17-jre-headless`; Fedora: `java-17-openjdk-headless`; macOS: `brew install openjdk@17`), or
@@ -94,8 +94,11 @@ commits, those take a third pass. `ingest` also reads the log twice; with the op
 
 Data that cannot be decoded (a wrong checksum, an unknown type or version, a torn end) goes to the
 table `undecodable` with its file, position and reason, and `ingest` counts it. An end that is torn
-because it is being written at that moment is not damage: the next run reads it in full. Resolving
-transactions needs only the segments: their control batches say how each transaction ended.
+because it is being written at that moment is not damage: the next run reads it in full. Two fields
+of a batch are outside its checksum. After a wrong length the next batch is searched for, so it
+costs one batch; a wrong base offset is noticed because offsets rise. With `--strict` a command that
+found damage ends with exit code 1, after everything else was written. Resolving transactions needs
+only the segments: their control batches say how each transaction ended.
 
 ## The lake
 
@@ -121,6 +124,12 @@ replaced once the merged files are on the disk. The files of the replaced runs, 
 died, are removed by the next `compact` or `expire`, so a reader that has begun finds its files.
 `expire` drops whole days. An offset whose last commit was on a dropped day is then unknown. Both
 need a local lake, and no engine.
+
+A lake has the records of one cluster. `ingest` refuses another one, and a data directory that was
+wiped and filled again, with exit code 1: it compares the cluster id and the beginnings of the logs
+with those in the manifest. `--as NAME` lands a further cluster beside it, in `LAKE/clusters/NAME`;
+`run JOB --from LAKE --as NAME` and `as-of ... --as NAME` read it. Lakes of older versions are read
+and added to; columns that they lack are null.
 
 By default the daemon's cleaner does not know what was landed. `run ingest --acknowledge HOST:PORT`
 tells it: the command commits the start of the next run, as the group `rollcall-pipeline`, on the
@@ -201,8 +210,11 @@ merged on file systems without atomic renames of folders, such as object stores.
 
 Each table of a job is Parquet, partitioned by day (`dt`, UTC). A run replaces the days of its
 tables that are in its span, whole, and no other days. So a rerun gives the same rows. `report`
-makes one HTML page of the tables: no scripts, nothing loaded from a network, at most `--top` groups
-and 100 anomalies. The page says what it leaves out. `--csv` and `--json` write one file per table.
+makes one HTML page of the tables: no scripts, nothing loaded from a network. It begins with the
+groups that need somebody: those whose last status is not OK, and those with an anomaly in the last
+hour. It shows at most `--top` groups, and says what it leaves out. Each job writes a note
+(`OUT/_notes/JOB.json`): the span, the source and its topics, the rows of each table, and why a
+table is empty or was not made. The page shows them. `--csv` and `--json` write one file per table.
 
 `as-of` prints the offsets that groups had at an instant; transactional offsets count from their
 commit on. With `--csv` it writes the CSV that `kafka-consumer-groups --reset-offsets --from-file`
@@ -252,7 +264,7 @@ The jobs are plain PySpark and use any Spark session:
 
 Every worker needs Python 3.11 or later, in the driver's minor version. It also needs the packages
 of the extra, and these of the base install: numpy, pandas, pyarrow, google-crc32c, cramjam,
-msgpack, msgspec; for the report matplotlib. `spark.pyspark.python` or
+msgpack, msgspec. `spark.pyspark.python` or
 PYSPARK_PYTHON names that Python (on one machine the command sets it). Rollcall itself is shipped as
 the archive. A worker does not need the archive if its Python has Rollcall installed at the driver's
 path. Driver and workers must see segments, lake and results at the same path.

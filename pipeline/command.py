@@ -34,11 +34,11 @@ from pipeline.read.source_check import (
 from pipeline.read.sources import PipelineSource
 from pipeline.results import Results, write_csv, write_json
 from pipeline.run_summary import RunSummary
-from pipeline.runner import NothingToRead, TimeSpan, run_job
+from pipeline.runner import NothingToRead, TimeSpan, run_job, skip_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
 from pipeline.write_lock import lock_note, one_writer
-from seams.operator_error import WrongInput
+from seams.operator_error import OperationFailed, WrongInput
 
 INGEST: Final = "ingest"
 ALL: Final = "all"
@@ -46,6 +46,10 @@ ALL: Final = "all"
 
 class UnknownJob(WrongInput):
     """No job has this name; the message lists those that there are."""
+
+
+class DamageFound(OperationFailed):
+    """With --strict; all that could be read was written before."""
 
 
 class Order(Struct, frozen=True):
@@ -69,6 +73,8 @@ class Order(Struct, frozen=True):
     summary: str | None = None  # a file: what was done, as JSON
     delta: str | None = None  # a folder for the same days as Delta tables
     engine: Engine = Engine.AUTO
+    cluster: str | None = None  # the name of one of several in a lake
+    strict: bool = False  # damage fails the command
 
 
 def job_lines() -> Iterator[str]:
@@ -174,18 +180,21 @@ def _session(
 def _carried_out(
     spark: SparkSession, order: Order, progress: Progress, summary: RunSummary
 ) -> Iterator[str]:
-    source = PipelineSource(spark, order.source, order.connector)
     if order.job == INGEST:
+        source = PipelineSource(spark, order.source, order.connector)
         with progress.step(f"{INGEST} of {order.source}", spark):
-            done = ingest(source, Lake(spark, order.out))
+            done = ingest(source, Lake(spark, order.out, order.cluster))
         summary.rows.update(done.rows)
         yield from _ingested(done)
         if order.acknowledge is not None:
             acknowledge(Broker(spark, order.acknowledge, order.connector), done)
             yield f"{order.acknowledge}: acknowledged"
+        if order.strict and done.rows[UNDECODABLE.name]:
+            raise DamageFound(_damage_text(done.rows[UNDECODABLE.name], order.source))
         return
+    source = PipelineSource(spark, order.source, order.connector, order.cluster)
     span = TimeSpan(order.since_ms, order.until_ms)
-    jobs = _jobs(order.job, source)
+    jobs, skipped = _jobs(order.job, source)
     job_input = JobInput(
         source,
         span.since_ms,
@@ -204,6 +213,9 @@ def _carried_out(
             summary.seconds[job.name] = (epoch_ms() - began_ms) / 1_000
             for table, count in written.items():
                 yield f"{table}: {count} rows"
+        for job in skipped:
+            yield f"{job.name}: not run, {skip_job(spark, job, job_input, order.out)}"
+        damaged = source.damage() if order.strict else 0
     finally:
         job_input.forget()
     if order.delta is not None:
@@ -216,12 +228,20 @@ def _carried_out(
         with progress.step("The report", spark):
             replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
         yield f"{order.report}: the report"
+    if damaged:
+        raise DamageFound(_damage_text(damaged, order.source))
 
 
-def _jobs(name: str, source: PipelineSource) -> list[Job]:
+def _damage_text(count: int, where: str) -> str:
+    return f"{where}: {count} pieces could not be decoded: see the table {UNDECODABLE.name}"
+
+
+def _jobs(name: str, source: PipelineSource) -> tuple[list[Job], list[Job]]:
+    """(those to run, those whose topics the source lacks)"""
     if name != ALL:
-        return [JOBS[name]]
-    return [job for job in JOBS.values() if all(source.has(topic) for topic in job.needs)]
+        return [JOBS[name]], []
+    able = [job for job in JOBS.values() if all(source.has(topic) for topic in job.needs)]
+    return able, [job for job in JOBS.values() if job not in able]
 
 
 def _ingested(done: Ingested) -> Iterator[str]:
@@ -280,6 +300,7 @@ class AsOfOrder(Struct, frozen=True):
     settings: Mapping[str, str] = field(default_factory=dict)
     connector: Mapping[str, str] = field(default_factory=dict)
     engine: Engine = Engine.AUTO
+    cluster: str | None = None  # as in Order
 
 
 class OffsetThen(NamedTuple):
@@ -306,7 +327,8 @@ def carry_out_as_of(order: AsOfOrder, progress: Progress | None = None) -> list[
     )
     kafka = checked.kind is SourceKind.BROKER
     with _session(choice, order, "", progress or NoProgress(), kafka=kafka) as spark:
-        job_input = JobInput(PipelineSource(spark, order.source, order.connector), 0, order.at_ms)
+        source = PipelineSource(spark, order.source, order.connector, order.cluster)
+        job_input = JobInput(source, 0, order.at_ms)
         found = offsets_as_of(job_input.effective, order.at_ms)
         if order.group is not None:
             found = found.where(fn.col("group") == order.group)

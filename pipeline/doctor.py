@@ -24,7 +24,6 @@ _PACKAGES: Final = {
     "pyarrow": (18, None),
     "pandas": (2, 3),
     "numpy": (2, None),
-    "matplotlib": (3, None),
 }
 """The major versions that go together: from, and up to but not including."""
 
@@ -59,8 +58,29 @@ def run_checks() -> Iterator[Check]:
         yield Check(CheckStatus.OK, "Java", f"{java.version} from {java.found_in}, {java.home}")
         if java.passed_over:
             yield Check(CheckStatus.WARNING, "Java", java.passed_over)
+    yield _connector()
     yield _worker()
     yield _memory()
+
+
+def _connector() -> Check:
+    """Only `kafka://`, `stream` and --acknowledge need it, so nothing is wrong without it."""
+    what = "Kafka connector"
+    try:
+        from pipeline.session import (
+            WHOLE_CONNECTOR,
+            connector_text,
+            names_jars,
+            pyspark_version,
+        )
+    except ImportError:
+        return Check(CheckStatus.WARNING, what, "unknown without pyspark")
+    if names_jars({}):
+        return Check(CheckStatus.OK, what, "configured jars")
+    if pyspark_version() != WHOLE_CONNECTOR:
+        detail = f"that of Spark {pyspark_version()} is not whole in Maven Central. "
+        return Check(CheckStatus.WARNING, what, detail + connector_text())
+    return Check(CheckStatus.OK, what, "Spark downloads it at the first use of kafka://")
 
 
 def _worker() -> Check:

@@ -2,7 +2,8 @@
 
 It reads each topic from the offset in the lake's manifest to the end that the log had when the
 source was opened. Undecodable data is landed with its position and counted; a run that finds damage
-reports it and continues.
+reports it and continues. A source that is not what the lake was landed from is refused before
+anything is written (read/identity.py).
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from pipeline.lake import Lake, tables_of
+from pipeline.lake import Lake, LandedLogs, Manifest, tables_of
+from pipeline.progress import epoch_ms
+from pipeline.read.identity import OtherLog, another_cluster, another_log
 from pipeline.read.source_check import TOPICS
 from pipeline.read.sources import PipelineSource, SourceLog
 from pipeline.tables import COMMITS
@@ -25,9 +28,16 @@ class Ingested(NamedTuple):
 
 
 def ingest(source: PipelineSource, lake: Lake) -> Ingested:
-    """Land what is new of every topic that is there. Raises NoSegments, NoLake, NoBroker."""
+    """Land what is new of every topic that is there. Raises NoSegments, NoLake, NoBroker,
+    OtherLog."""
     manifest = lake.manifest()
-    read = {} if manifest is None else manifest.read
+    known = manifest or Manifest()
+    read = known.read
+    now_ms = epoch_ms()
+    cluster_id = source.cluster_id()
+    beginnings = dict(known.logs.beginnings)
+    if why := another_cluster(known.logs.cluster_id, cluster_id):
+        raise _refusal(source, lake, why)
     found: dict[str, DataFrame] = {}
     ends: dict[str, dict[int, int]] = {}
     for topic in TOPICS:
@@ -35,6 +45,9 @@ def ingest(source: PipelineSource, lake: Lake) -> Ingested:
             continue  # a Kafka's own log
         log = source.log(topic)
         begins = read.get(topic, {})
+        if why := _another(log, known):
+            raise _refusal(source, lake, why)
+        beginnings[topic] = {**beginnings.get(topic, {}), **log.beginnings}
         ends[topic] = {p: max(end, begins.get(p, 0)) for p, end in log.ends.items()}
         if begins and all(end <= begins.get(p, 0) for p, end in log.ends.items()):
             continue  # nothing new: eight queries less
@@ -42,10 +55,36 @@ def ingest(source: PipelineSource, lake: Lake) -> Ingested:
             found[name] = found[name].unionByName(rows) if name in found else rows
     counts = {table.name: 0 for topic in ends for table in tables_of(topic)}
     if found or manifest is None:
-        run = lake.land(found, ends).runs[-1]
+        logs = LandedLogs(cluster_id or known.logs.cluster_id, beginnings, now_ms)
+        run = lake.land(found, ends, logs).runs[-1]
         counts |= {name: lake.count(name, run) for name in found}
     source.forget()
     return Ingested(ends, counts)
+
+
+def _another(log: SourceLog, known: Manifest) -> str | None:
+    """Why one of its partitions is not the one that was landed."""
+    begins = known.logs.beginnings.get(log.topic, {})
+    found = (
+        another_log(
+            log.topic,
+            partition,
+            read=known.read.get(log.topic, {}).get(partition, 0),
+            read_ms=known.logs.read_ms,
+            end=end,
+            before=begins.get(partition),
+            now=log.beginnings.get(partition),
+        )
+        for partition, end in sorted(log.ends.items())
+    )
+    return next(filter(None, found), None)
+
+
+def _refusal(source: PipelineSource, lake: Lake, why: str) -> OtherLog:
+    return OtherLog(
+        f"{source.where} is not what {lake.path} was landed from: {why}. Land it with --as NAME "
+        "beside the other, or with another --to"
+    )
 
 
 def _tables(log: SourceLog, begins: Mapping[int, int]) -> dict[str, DataFrame]:

@@ -18,16 +18,19 @@ from pyspark.sql import DataFrame
 from pipeline.derive import anomalies as odd
 from pipeline.derive.audit import audit, went_back
 from pipeline.derive.commit_rate import commit_rate, group_rate
+from pipeline.derive.consumer_reconciliation import owners_of_records
 from pipeline.derive.effective import effective_commits
 from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.in_order import in_order
+from pipeline.derive.lag_samples import deletions, each_once
 from pipeline.derive.lag_trend import lag_trend
 from pipeline.derive.offsets_as_of import offsets_as_of
-from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
+from pipeline.derive.rebalances import of_records, rebalance_stats, rebalances
 from pipeline.engine import fn
 from pipeline.read.sources import PipelineSource
 from pipeline.tables import (
     COMMITS,
+    CONSUMER_GROUPS,
     GROUP_EVENTS,
     GROUP_METADATA_TABLE,
     LAG_SAMPLES,
@@ -41,7 +44,9 @@ COMMITS_NEEDED: Final = (
     "log_partition", "log_offset", "log_timestamp_ms", "group", "topic", "partition",
     "committed_offset", "leader_epoch", "metadata", "tombstone", "producer_id", "transactional",
 )  # fmt: skip
-SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offset", "lag")
+SAMPLES_NEEDED: Final = (
+    "group", "topic", "partition", "at_ms", "committed_offset", "lag", "log_end_offset",
+)  # fmt: skip
 """Columns that the rules of derive/ need: no others are decoded from a log."""
 
 
@@ -101,7 +106,7 @@ class JobInput:
     @cached_property
     def _few(self) -> Mapping[str, DataFrame]:
         """Everything except commits in a log of commits: all of it is read in one pass."""
-        return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA_TABLE)
+        return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA_TABLE, CONSUMER_GROUPS)
 
     @cached_property
     def effective(self) -> DataFrame:
@@ -111,7 +116,16 @@ class JobInput:
 
     @cached_property
     def ordered(self) -> DataFrame:
-        return self._shared(in_order(self.effective, self.group_metadata))
+        return self._shared(in_order(self.effective, self.group_metadata, self._consumer_owners))
+
+    @cached_property
+    def _consumer_owners(self) -> DataFrame | None:
+        if self.consumer_groups.isEmpty():
+            return None
+        # The records of these groups have the ids of topics, and commits for them have both.
+        ids = self.source.table(COMMITS.only("topic", "topic_id")).where("topic_id IS NOT NULL")
+        names = ids.groupBy("topic_id").agg(fn.max("topic").alias("topic"))
+        return owners_of_records(self.consumer_groups, names)
 
     @cached_property
     def counted(self) -> DataFrame:
@@ -135,6 +149,10 @@ class JobInput:
         return self._few[GROUP_METADATA_TABLE.name]
 
     @cached_property
+    def consumer_groups(self) -> DataFrame:
+        return self._few[CONSUMER_GROUPS.name]
+
+    @cached_property
     def has_history(self) -> bool:
         return self.source.has(HISTORY_TOPIC)
 
@@ -148,11 +166,21 @@ class JobInput:
 
     @cached_property
     def samples(self) -> DataFrame:
-        return self._shared(self.source.table(LAG_SAMPLES.only(*SAMPLES_NEEDED)))
+        return self._shared(each_once(self.source.table(LAG_SAMPLES.only(*SAMPLES_NEEDED))))
+
+    @cached_property
+    def deleted(self) -> DataFrame | None:
+        """Offsets that were deleted before the end of the span; None without commits."""
+        if not self.source.has(OFFSETS_TOPIC):
+            return None
+        gone = deletions(self.counted).where(fn.col("at_ms") < self.until_ms)
+        return self._shared(gone)
 
     @cached_property
     def health(self) -> DataFrame:
-        return self._shared(partition_health(self.samples, self.since_ms, self.until_ms))
+        return self._shared(
+            partition_health(self.samples, self.since_ms, self.until_ms, deleted=self.deleted)
+        )
 
 
 class Job(Struct, frozen=True):
@@ -173,7 +201,8 @@ def _commit_rate(job_input: JobInput) -> Tables:
 
 
 def _lag_trend(job_input: JobInput) -> Tables:
-    return {"lag_trend": lag_trend(job_input.within(job_input.samples, "at_ms"))}
+    samples = job_input.within(job_input.samples, "at_ms")
+    return {"lag_trend": lag_trend(samples, job_input.deleted)}
 
 
 def _rebalances(job_input: JobInput) -> Tables:
@@ -181,7 +210,7 @@ def _rebalances(job_input: JobInput) -> Tables:
     whole = (
         rebalances(job_input.events)
         if job_input.has_history
-        else of_metadata(job_input.group_metadata)
+        else of_records(job_input.group_metadata, job_input.consumer_groups)
     )
     whole = job_input.within(whole, "began_at_ms")
     return {

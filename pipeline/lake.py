@@ -9,25 +9,38 @@ A run writes under a new name and counts once the manifest lists it. The manifes
 atomically after all files are written. Files of a run that died are not listed, so they are never
 read, and the next run starts where the last listed run ended. Landed records of compacted topics
 stay when the log drops them: that is the purpose of landing.
+
+A lake has the records of one cluster, whose id and logs the manifest describes. Further ones have
+names, and each a lake of its own:
+
+    LAKE/clusters/NAME/manifest.json
 """
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.engine import fn
-from pipeline.read.files import read_text, replace_text
+from pipeline.read.files import folders, read_text, replace_text
+from pipeline.read.identity import Beginnings, LogBeginning
 from pipeline.tables import TABLES, Table
 from seams.operator_error import WrongInput
 
 MANIFEST: Final = "manifest.json"
-_VERSION: Final = 1
+_CLUSTERS: Final = "clusters"
+_VERSION: Final = 2
+_VERSIONS: Final = (1, _VERSION)
+"""Of the manifest and its tables. Version 1 did not know the cluster. Columns that an older lake
+lacks are null."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _ReadEnds = Mapping[str, Mapping[int, int]]
 """By topic and partition: the offset after the last record that was landed."""
@@ -37,12 +50,32 @@ class NoLake(WrongInput):
     """The folder holds no tables of ours; the message is for people."""
 
 
+class LandedLogs(Struct, frozen=True):
+    """Which logs were landed: the cluster's id (None: unknown), each log's beginning by topic and
+    partition, and when they were read up to the ends of the manifest."""
+
+    cluster_id: str | None = None
+    beginnings: Mapping[str, Beginnings] = field(default_factory=dict)
+    read_ms: int | None = None
+
+
 class Manifest(Struct, frozen=True):
     runs: tuple[str, ...] = ()
     read: _ReadEnds = field(default_factory=dict)
+    logs: LandedLogs = LandedLogs()
 
     def to_json(self) -> str:
-        content = {"version": _VERSION, "runs": self.runs, "read": self.read}
+        content = {
+            "version": _VERSION,
+            "runs": self.runs,
+            "read": self.read,
+            "cluster_id": self.logs.cluster_id,
+            "read_ms": self.logs.read_ms,
+            "beginnings": {
+                topic: {partition: list(begin) for partition, begin in begins.items()}
+                for topic, begins in self.logs.beginnings.items()
+            },
+        }
         return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
@@ -58,11 +91,17 @@ def read_manifest(spark: SparkSession | None, path: str) -> Manifest | None:
             for topic, ends in said["read"].items()
         }
         version, runs = int(said["version"]), tuple(map(str, said["runs"]))
+        begins = {
+            topic: {int(p): LogBeginning(*map(int, begin)) for p, begin in of_topic.items()}
+            for topic, of_topic in said.get("beginnings", {}).items()
+        }
+        logs = LandedLogs(said.get("cluster_id"), begins, said.get("read_ms"))
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise NoLake(f"{path}/{MANIFEST} is damaged: {fault}") from None
-    if version != _VERSION:
-        raise NoLake(f"{path} has format version {version}; this program reads version {_VERSION}")
-    return Manifest(runs, read)
+    if version not in _VERSIONS:
+        known = " and ".join(map(str, _VERSIONS))
+        raise NoLake(f"{path} has format version {version}; this program reads versions {known}")
+    return Manifest(runs, read, logs)
 
 
 def write_manifest(spark: SparkSession | None, path: str, manifest: Manifest) -> None:
@@ -79,9 +118,17 @@ def next_run(manifest: Manifest) -> str:
 class Lake:
     """The tables under one folder."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession, path: str, cluster: str | None = None) -> None:
+        """`cluster`: the name of one of several. Raises NoLake."""
         self._spark = spark
-        self.path = path.rstrip("/")
+        self._root = path.rstrip("/")
+        if cluster is not None and not _NAME.fullmatch(cluster):
+            raise NoLake(f"{cluster!r} is no name for a cluster: letters, digits, . _ and -")
+        self.path = self._root if cluster is None else f"{self._root}/{_CLUSTERS}/{cluster}"
+
+    def clusters(self) -> list[str]:
+        """The names of those that have one."""
+        return folders(self._spark, f"{self._root}/{_CLUSTERS}")
 
     def manifest(self) -> Manifest | None:
         """None where nothing was landed yet. Raises NoLake."""
@@ -108,8 +155,11 @@ class Lake:
         """Rows of a table that one run landed; from the files' own notes."""
         return self._landed(TABLES[name]).where(fn.col("run") == run).count()
 
-    def land(self, found: Mapping[str, DataFrame], ends: _ReadEnds) -> Manifest:
-        """Add rows, by table; they count when this returns. `ends`: how far was read by now."""
+    def land(
+        self, found: Mapping[str, DataFrame], ends: _ReadEnds, logs: LandedLogs | None = None
+    ) -> Manifest:
+        """Add rows, by table; they count when this returns. `ends`: how far was read by now;
+        `logs`: of which logs."""
         before = self.manifest() or Manifest()
         run = next_run(before)
         for name, rows in found.items():
@@ -117,7 +167,7 @@ class Lake:
         read = {topic: dict(partitions) for topic, partitions in before.read.items()}
         for topic, partitions in ends.items():
             read.setdefault(topic, {}).update(partitions)
-        after = structs.replace(before, runs=(*before.runs, run), read=read)
+        after = Manifest((*before.runs, run), read, logs or before.logs)
         write_manifest(self._spark, self.path, after)
         return after
 

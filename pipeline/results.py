@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.engine import fn
+from pipeline.job_notes import JobNote, read_note
 from pipeline.jobs import JOBS
 from pipeline.read.files import folders
 from pipeline.result_tables import RESULTS
@@ -37,6 +38,7 @@ class Results:
         self._spark = spark
         self.path = path.rstrip("/")
         self.span = span
+        self._notes: dict[str, JobNote | None] = {}
         self.names = [name for name in RESULTS if self._is_there(name)]
         if not self.names:
             raise NoResults(f"{path} has no table of a job")
@@ -54,6 +56,12 @@ class Results:
             at = fn.col(column)
             rows = rows.where((at >= self.span.since_ms) & (at < self.span.until_ms))
         return rows.drop("dt")
+
+    def note(self, job: str) -> JobNote | None:
+        """Of the job's last run."""
+        if job not in self._notes:
+            self._notes[job] = read_note(self._spark, self.path, job)
+        return self._notes[job]
 
     def in_order(self, name: str) -> Iterator[_Row]:
         """The rows, sorted, so that the same table always makes the same file."""

@@ -11,15 +11,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.engine import fn
+from pipeline.job_notes import WITHOUT, JobNote, write_note
 from pipeline.jobs import Job, JobInput
 from pipeline.read.files import folders, move_folder, remove_tree
 from pipeline.result_tables import RESULTS
+from protocol.names import HISTORY_TOPIC
 from seams.operator_error import WrongInput
+from seams.text import instant
 
 DAY_MS: Final = 86_400_000
 
@@ -44,7 +47,8 @@ def _day(at_ms: int) -> str:
 
 
 def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Mapping[str, int]:
-    """Write the job's tables under `out`; the rows of each. Raises NothingToRead."""
+    """Write the job's tables under `out`, and its note; the rows of each table. Raises
+    NothingToRead."""
     source, span = job_input.source, TimeSpan(job_input.since_ms, job_input.until_ms)
     for topic in job.needs:
         if not source.has(topic):
@@ -60,7 +64,34 @@ def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Map
             at,
             span,
         )
+    write_note(spark, out, _note(job, job_input, rows))
     return rows
+
+
+def skip_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> str:
+    """Write why the job cannot run; the reason."""
+    lacking = [topic for topic in job.needs if not job_input.source.has(topic)]
+    why = f"{job_input.source.where} has no {', '.join(lacking)}: {WITHOUT[lacking[0]]}"
+    note = _note(job, job_input, {})
+    write_note(spark, out, structs.replace(note, empty=dict.fromkeys(job.days, why)))
+    return why
+
+
+def _note(job: Job, job_input: JobInput, rows: Mapping[str, int]) -> JobNote:
+    source = job_input.source
+    topics = tuple(topic for topic in WITHOUT if source.has(topic))
+    span = f"{instant(job_input.since_ms)} to {instant(job_input.until_ms)}"
+    empty = {
+        name: f"{source.where} has nothing for it from {span}"
+        for name, count in rows.items()
+        if not count
+    }
+    for name in job.days:
+        if name not in rows:
+            empty[name] = f"{source.where} has no {HISTORY_TOPIC}: {WITHOUT[HISTORY_TOPIC]}"
+    return JobNote(
+        job.name, source.where, job_input.since_ms, job_input.until_ms, topics, dict(rows), empty
+    )
 
 
 def _as_declared(name: str, table: DataFrame) -> DataFrame:

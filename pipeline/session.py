@@ -20,6 +20,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import pyspark
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pipeline.java import find_java, home_for_spark
@@ -29,6 +30,9 @@ from rollcall.program import program_path
 from seams.operator_error import WrongInput
 
 APP_NAME: Final = "rollcall-pipeline"
+
+WHOLE_CONNECTOR: Final = "4.0.0"
+"""The version of Spark 4 whose connector is in Maven Central with all that it needs."""
 
 _PACKAGES: Final = "spark.jars.packages"
 _WORKER: Final = "spark.executorEnv."
@@ -51,6 +55,11 @@ _ALWAYS: Final = {
 
 class NoServer(WrongInput):
     """No Spark Connect there; the message is for people."""
+
+
+class NoConnector(WrongInput):
+    """Spark did not start with the Kafka connector that it was to bring; the message is for
+    people."""
 
 
 def check_java(remote: str | None) -> None:
@@ -89,13 +98,18 @@ def start_session(
                     given |= _LOCAL
                     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
                     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-            if kafka and not _names_jars(settings or {}):
+            if kafka and not names_jars(settings or {}):
                 given[_PACKAGES] = connector_coordinates()
         for name, value in {**given, **(settings or {})}.items():
             builder = builder.config(name, value)
         is_ours = remote is None and not _submitted()
         with _own_interrupt(), _own_stderr(is_ours=is_ours), _handed_on(is_ours=is_ours):
-            running = builder.getOrCreate()
+            try:
+                running = builder.getOrCreate()
+            except Exception as fault:
+                if given.get(_PACKAGES) is None or not _is_unresolved(fault):
+                    raise
+                raise NoConnector(connector_text()) from None
     running.dataSource.register(RollcallLog)
     return running
 
@@ -154,12 +168,30 @@ def _check_server(remote: str) -> None:
         raise NoServer(f"{remote}: {fault.strerror or fault}") from None
 
 
+def _is_unresolved(fault: Exception) -> bool:
+    """Java ended before it told its port: it has looked for the packages and not found them."""
+    return isinstance(fault, PySparkRuntimeError) and "JAVA_GATEWAY_EXITED" in str(fault)
+
+
+def connector_text() -> str:
+    """What to do if the connector cannot be had."""
+    return (
+        f"Spark could not load its Kafka connector, {connector_coordinates()}: "
+        f"pip install 'pyspark=={WHOLE_CONNECTOR}', whose connector is in Maven Central, or name "
+        "its jars with --set spark.jars=... (`rollcall pipeline doctor` checks it)"
+    )
+
+
+def pyspark_version() -> str:
+    return str(pyspark.__version__)
+
+
 def connector_coordinates() -> str:
     """Of the Kafka connector for the Spark that is installed here."""
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
-def _names_jars(settings: Mapping[str, str]) -> bool:
+def names_jars(settings: Mapping[str, str]) -> bool:
     """Whether jars are configured: here, in spark-defaults.conf, or beside Spark's own."""
     if not {_PACKAGES, "spark.jars"}.isdisjoint(settings):
         return True

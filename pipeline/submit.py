@@ -54,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument("--version-pattern")
     jobs.add_argument("--report", metavar="FILE")
     jobs.add_argument("--acknowledge", metavar="HOST:PORT", help="of ingest")
+    jobs.add_argument("--as", dest="cluster", metavar="NAME", help="of several in a lake")
+    jobs.add_argument("--strict", action="store_true", help="exit code 1 if there was damage")
     stream = parser.add_argument_group(STREAM)
     stream.add_argument("--verdicts-topic")
     stream.add_argument("--every-s", type=int, default=30, help="a batch so often")
@@ -79,6 +81,8 @@ def _order(given: argparse.Namespace) -> Order:
         version_pattern=given.version_pattern,
         report=given.report,
         acknowledge=given.acknowledge,
+        cluster=given.cluster,
+        strict=given.strict,
     )
 
 

@@ -257,6 +257,7 @@ LAG_SAMPLES: Final = Table(
             column("lag", _LONG, "records", "Log end minus committed offset, at that time."),
             column("sampled_at_ms", _LONG, "ms", "When the sampler recorded it."),
             column("whole", _FLAG, "", "From a record that repeats a whole window."),
+            column("log_end_offset", _LONG, "records", "Log end then; null: from an older lake."),
         ]
     ),
 )

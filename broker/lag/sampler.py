@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
+from types import MappingProxyType
 from typing import Final, Protocol
 from zlib import crc32
 
@@ -26,7 +27,14 @@ from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.group_types import AnyGroupView
-from history.lag.model import STATES_WITHOUT_MEMBERS, GroupLag, PartitionKey, PartitionLag, Reading
+from history.lag.model import (
+    STATES_WITHOUT_MEMBERS,
+    GroupLag,
+    LagNote,
+    PartitionKey,
+    PartitionLag,
+    Reading,
+)
 from history.lag.records import Sample, of_deleted_group
 from history.lag.store import GroupWindows, LagStore, RecordTime
 from history.lag.window import SampledCommit
@@ -58,6 +66,8 @@ class LagLog(Protocol):
     def read_back(self) -> AsyncIterator[list[Sample]]:
         """The samples of the tail, oldest first, a part at a time."""
 
+
+NO_ENDS: Final[Mapping[PartitionKey, int]] = MappingProxyType({})
 
 YieldIfDue = Callable[[], Awaitable[None]]
 """Yields the event loop if the current slice is over."""
@@ -272,6 +282,7 @@ class LagSampler:
 
     async def _sample_windows(self, group: AnyGroupView) -> None:
         fresh: dict[PartitionKey, SampledCommit] = {}
+        ends: dict[PartitionKey, int] = {}  # of logs that end before what was committed
         keys: set[PartitionKey] = set()
         for topic in tuple(group.offsets):
             indexes = iter(tuple(group.offsets.get(topic, ())))
@@ -282,6 +293,7 @@ class LagSampler:
                 readings = list(self._reader.read(topic, found))
                 keys.update((reading.topic, reading.partition) for reading in readings)
                 fresh.update(self.book.add_readings(group.group_id, readings, now_ms))
+                ends.update(_ends_before_commits(readings))
                 times = self._sampled_times(group.group_id, readings)
                 self.book.evaluate_windows(group.group_id, readings, times, now_ms)
                 await self._yield_if_due()
@@ -292,7 +304,7 @@ class LagSampler:
             self.book.add_waiting(group.group_id, waiting, now_ms)
         windows = self.book.end_group(group.group_id, keys)
         if windows is not None:
-            self._queue_samples(group.group_id, windows, fresh, now_ms)
+            self._queue_samples(group.group_id, windows, fresh, ends, now_ms)
 
     def _sampled_times(
         self, group_id: str, readings: Sequence[Reading]
@@ -345,12 +357,14 @@ class LagSampler:
         group_id: str,
         windows: GroupWindows,
         fresh: Mapping[PartitionKey, SampledCommit],
+        ends: Mapping[PartitionKey, int],
         now_ms: int,
     ) -> None:
         """Queue the samples of this group that are to be written."""
         if fresh:
             windows.has_moved = True
-            self._add_samples(group_id, {key: (commit,) for key, commit in fresh.items()}, now_ms)
+            new = {key: (commit,) for key, commit in fresh.items()}
+            self._add_samples(group_id, new, now_ms, ends=ends)
         if not windows.whole_at_ms:
             # Spread over the interval, so that not all groups are written at once.
             windows.whole_at_ms = now_ms - crc32(group_id.encode()) % self._keepalive_ms
@@ -370,6 +384,7 @@ class LagSampler:
         now_ms: int,
         *,
         whole: bool = False,
+        ends: Mapping[PartitionKey, int] = NO_ENDS,
     ) -> None:
         of_topic: dict[str, dict[int, Sequence[SampledCommit]]] = {}
         for (topic, partition), sampled in commits.items():
@@ -379,7 +394,8 @@ class LagSampler:
             topic_id = self._reader.topic_id(topic)
             rest = iter(partitions.items())
             while part := dict(islice(rest, PARTITIONS_OF_A_SAMPLE)):
-                self._queued.append(Sample(group_id, topic, now_ms, whole, part, topic_id))
+                ended = {n: ends[topic, n] for n in part if (topic, n) in ends}
+                self._queued.append(Sample(group_id, topic, now_ms, whole, part, topic_id, ended))
                 self._queued_commits += sum(map(len, part.values()))
 
     async def _write(self, now_ms: int, *, at_least: int) -> None:
@@ -403,3 +419,11 @@ class LagSampler:
             limit = self.book.limits.partitions_max
             self._observe(Warned(message, {"limit": limit, "left_out": self.book.left_out}))
         self._warned_left_out = self.book.left_out > 0
+
+
+def _ends_before_commits(readings: Sequence[Reading]) -> Iterator[tuple[PartitionKey, int]]:
+    """Where the logs end whose end is before the committed offset; their lag of 0 does not say."""
+    for reading in readings:
+        if reading.note is LagNote.BEYOND_END:
+            assert reading.log_end_offset is not None
+            yield (reading.topic, reading.partition), reading.log_end_offset

@@ -6,10 +6,15 @@ Any Kafka client can read them. The key is the group id alone, as in `__group_hi
 reader can select groups without decoding values. Readers skip unknown versions.
 
     key    the group id, UTF-8
-    value  {v: 1, topic: name, at: ms, whole: bool, partitions: [[n, [[at_ms, offset, lag], ...]]]}
+    value  {v: 1, topic: name, at: ms, whole: bool, partitions: [[n, [[at_ms, offset, lag], ...]]],
+            ends: [[n, log end offset], ...]}
+
+`ends` has the partitions whose new commit is beyond the end of the log: their lag is 0, and so does
+not say where the log ends.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgpack
@@ -34,6 +39,7 @@ class Sample(NamedTuple):
     whole: bool
     partitions: Mapping[int, Sequence[SampledCommit]]
     topic_id: str = ""  # older versions do not write it
+    ends: Mapping[int, int] = MappingProxyType({})  # of logs that end before the commit
 
     @property
     def ends_the_group(self) -> bool:
@@ -59,6 +65,7 @@ def encode_sample(sample: Sample) -> tuple[bytes, bytes]:
             "whole": sample.whole,
             "partitions": partitions,
             **({"topic_id": sample.topic_id} if sample.topic_id else {}),
+            **({"ends": [list(end) for end in sample.ends.items()]} if sample.ends else {}),
         }
     )
     assert isinstance(value, bytes)
@@ -83,8 +90,10 @@ def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
             "partitions": list(listed),
         }:
             partitions = dict(_partition(entry) for entry in listed)
-            topic_id = value_map.get("topic_id", "") if isinstance(value_map, dict) else ""
-            return Sample(group_id, topic, at_ms, whole, partitions, str(topic_id))
+            said = value_map if isinstance(value_map, dict) else {}
+            topic_id = str(said.get("topic_id", ""))
+            ends = _ends(said.get("ends", []))
+            return Sample(group_id, topic, at_ms, whole, partitions, topic_id, ends)
     raise UnreadableSample(f"not a sample of version {SAMPLE_VERSION}")
 
 
@@ -93,6 +102,20 @@ def _partition(listed: object) -> tuple[int, list[SampledCommit]]:
         case [int(partition), list(commits)]:
             return partition, [_commit(commit) for commit in commits]
     raise UnreadableSample("not a partition's commits")
+
+
+def _ends(listed: object) -> dict[int, int]:
+    match listed:
+        case list(ends):
+            return dict(_end(entry) for entry in ends)
+    raise UnreadableSample("not the ends of logs")
+
+
+def _end(listed: object) -> tuple[int, int]:
+    match listed:
+        case [int(partition), int(end)] if 0 <= end <= COMMIT_NUMBER_MAX:
+            return partition, end
+    raise UnreadableSample("not the end of a log")
 
 
 def _commit(listed: object) -> SampledCommit:

@@ -6,7 +6,8 @@ more than everything else for a batch of one. So where batches are small, some h
 once, each at the first position of its stretch that looks like a batch and leads to another. Each
 stretch must end where the next one began, or the rest does not count. One checksum over all of them
 verifies theirs (checksums.py). The remaining batches, and the whole chunk if the checksum does not
-match, are processed one by one, which finds the damaged position.
+match, are processed one by one, which finds the damaged position. After damage the next batch is
+searched for (resync.py).
 """
 
 from array import array
@@ -17,6 +18,7 @@ import google_crc32c
 import numpy as np
 
 from pipeline.decode.checksums import are_right
+from pipeline.decode.resync import ANY_OFFSET, OffsetBounds, next_batch
 from pipeline.decode.vector_reads import Bytes, Ints
 from storage.batch.record_batch import CRC_START, LOG_OVERHEAD
 
@@ -51,6 +53,9 @@ _SMALL_BYTES: Final = 400
 _STRETCH_BYTES: Final = 8 << 10
 _PROBED_BYTES: Final = 1 << 10  # of a stretch, for a place to begin at
 _LEADS: Final = 2  # batches in a row that such a place must lead to
+RESYNC_BYTES: Final = 256 << 10
+"""Of a chunk in which damage does not end, so much is looked at again with the next one."""
+
 _STEPS_MAX: Final = 1_000
 """Some times what a stretch of the smallest takes: where few begin, one by one is faster."""
 
@@ -69,38 +74,76 @@ class Hops(NamedTuple):
 
     positions: Ints
     consumed: int
-    is_lost: bool
     damage: list[Undecodable]
 
 
-def hop(chunk: bytes, content: Bytes, *, is_last: bool, check_crc: bool) -> Hops:
+def hop(
+    chunk: bytes,
+    content: Bytes,
+    *,
+    is_last: bool,
+    check_crc: bool,
+    offsets: OffsetBounds = ANY_OFFSET,
+) -> Hops:
     """`content` is the same chunk. `is_last`: a torn batch at the end is damage."""
     probe, *_ = _hop(chunk[:_PROBE_BYTES], 0, check_crc=False)
     sure = np.zeros(0, np.int64)
-    begin = 0
+    position = 0
     if len(probe) * _SMALL_BYTES > _PROBE_BYTES:
-        sure, begin = _find_together(content, check_crc=check_crc)
-    found, damage, position, why_lost = _hop(chunk, begin, check_crc=check_crc)
-    end = len(chunk)
-    # Zeros are the end of an active segment, which may be preallocated.
-    is_lost = why_lost is not None and any(chunk[position:])
-    if why_lost is not None and is_lost:
-        damage.append(Undecodable(position, end - position, -1, why_lost))
-    elif why_lost is None and is_last and position < end:
-        damage.append(
-            Undecodable(position, end - position, -1, "a batch that was not written whole")
-        )
-    positions = np.concatenate([sure, np.frombuffer(found, np.int64)])
-    consumed = end if is_last or why_lost is not None else position
-    return Hops(positions, consumed, is_lost, damage)
+        sure, position = _find_together(content, check_crc=check_crc)
+    found = [sure]
+    damage: list[Undecodable] = []
+    end = consumed = len(chunk)
+    while position < end:
+        positions, position, fault = _hop(chunk, position, check_crc=check_crc)
+        found.append(np.frombuffer(positions, np.int64))
+        if fault is None:
+            if position == end or not is_last:
+                consumed = position
+                break
+            fault = _Fault(end, "a batch that was not written whole", has_form=False)
+        elif fault.after is None and not any(chunk[position:]):
+            break  # zeros are the end of an active segment, which may be preallocated
+        after = next_batch(chunk, position + 1, fault.after or end, offsets)
+        if after is None:
+            after = fault.after
+        if after is None:
+            # Its end is not in this chunk; a batch that begins near the chunk's end may be sound.
+            after = consumed = end if is_last else max(position + 1, end - RESYNC_BYTES)
+            _add_damage(damage, chunk, position, after, fault)
+            break
+        _add_damage(damage, chunk, position, after, fault)
+        position = after
+    return Hops(np.concatenate(found), consumed, damage)
+
+
+class _Fault(NamedTuple):
+    """Why there is no sound batch; `after`: where it ends if its length is right, None: unknown."""
+
+    after: int | None
+    reason: str
+    has_form: bool = True
+
+
+def _add_damage(
+    damage: list[Undecodable], chunk: bytes, position: int, after: int, fault: _Fault
+) -> None:
+    """The base offset is known of what has the form of a batch. What has not belongs to the damage
+    before it, which hides where the next batch begins."""
+    if damage and not fault.has_form and damage[-1].position + damage[-1].size == position:
+        damage[-1] = damage[-1]._replace(size=after - damage[-1].position)
+        return
+    base_offset = -1
+    if fault.has_form:
+        base_offset = int.from_bytes(chunk[position : position + 8], signed=True)
+    damage.append(Undecodable(position, after - position, base_offset, fault.reason))
 
 
 def _hop(
     chunk: bytes, position: int, *, check_crc: bool
-) -> "tuple[array[int], list[Undecodable], int, str | None]":
-    """(where sound batches begin, which are not sound, where this ended, why if by no batch)"""
+) -> "tuple[array[int], int, _Fault | None]":
+    """(where sound batches begin, where this ended, why if not by the end of whole batches)"""
     positions = array("q")
-    damage: list[Undecodable] = []
     note, head_at, checksum = positions.append, _HOP.unpack_from, google_crc32c.value
     end = len(chunk)
     last = end - BATCH_HEADER_TYPE.itemsize
@@ -109,18 +152,15 @@ def _hop(
         if magic != 2 or length < _LENGTH_MIN:
             # Without a magic number it is not a batch, and the start of the next one is unknown.
             why = f"not a batch of format 2: magic {magic}, {length + LOG_OVERHEAD} bytes"
-            return positions, damage, position, why
+            return positions, position, _Fault(None, why, has_form=False)
         after = position + length + LOG_OVERHEAD
         if after > end:
             break
         if check_crc and checksum(chunk[position + CRC_START : after]) != crc:
-            base_offset = int.from_bytes(chunk[position : position + 8], signed=True)
-            reason = "the checksum does not match"
-            damage.append(Undecodable(position, after - position, base_offset, reason))
-        else:
-            note(position)
+            return positions, position, _Fault(after, "the checksum does not match")
+        note(position)
         position = after
-    return positions, damage, position, None
+    return positions, position, None
 
 
 def _find_together(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:

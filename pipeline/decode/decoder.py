@@ -20,6 +20,7 @@ from pipeline.decode.batch_boundaries import Undecodable
 from pipeline.decode.consumer_rows import consumer_groups
 from pipeline.decode.offset_commits import KeyValues, read_offset_commits
 from pipeline.decode.record_extents import RecordExtents, find_records
+from pipeline.decode.resync import ANY_OFFSET, OffsetBounds
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 from pipeline.tables import (
     COMMITS,
@@ -141,19 +142,14 @@ def of_segment(
     *,
     file: str,
     position: int,
-    end: int,
     is_last: bool,
     check_crc: bool = True,
+    offsets: OffsetBounds = ANY_OFFSET,
 ) -> tuple[Slice, int]:
-    """(the records of a chunk that begins at `position` of the file, bytes that were read)
-
-    Where damage hides the rest of the log, all of it counts as read: up to `end`.
-    """
-    found = find_records(chunk, is_last=is_last, check_crc=check_crc)
+    """(the records of a chunk that begins at `position` of the file, bytes that were read)"""
+    found = find_records(chunk, is_last=is_last, check_crc=check_crc, offsets=offsets)
     attributes = found.of_batches("attributes")
     damage = [damage._replace(position=damage.position + position) for damage in found.damage]
-    if found.is_lost:
-        damage[-1] = damage[-1]._replace(size=end - damage[-1].position)
     return (
         Slice(
             topic,
@@ -171,7 +167,7 @@ def of_segment(
             damage,
             partition,
         ),
-        end - position if found.is_lost else found.consumed,
+        found.consumed,
     )
 
 

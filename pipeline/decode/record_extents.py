@@ -18,6 +18,7 @@ from msgspec import Struct
 from pipeline.decode.batch_boundaries import BATCH_HEADER_TYPE, Hops, Undecodable, hop
 from pipeline.decode.decompression import open_each
 from pipeline.decode.lockstep import read_fields, walk_records
+from pipeline.decode.resync import ANY_OFFSET, OffsetBounds, in_rising_order
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, Structs
 from storage.batch.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
 
@@ -62,7 +63,6 @@ class RecordExtents(Struct, frozen=True):
     batches: Batches
     damage: list[Undecodable]
     consumed: int  # bytes of whole batches; what follows belongs to the next chunk
-    is_lost: bool  # where batches begin after this chunk cannot be known
     batch: Ints  # index into `batches`
     offset: Ints
     timestamp_ms: Ints
@@ -76,14 +76,22 @@ class RecordExtents(Struct, frozen=True):
         return self.batches.column(field)[self.batch]
 
 
-def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> RecordExtents:
-    """Everything in the chunk's whole batches. `is_last`: a torn batch at the end is damage."""
+def find_records(
+    chunk: bytes,
+    *,
+    is_last: bool,
+    check_crc: bool = True,
+    offsets: OffsetBounds = ANY_OFFSET,
+) -> RecordExtents:
+    """Everything in the chunk's whole batches. `is_last`: a torn batch at the end is damage.
+    `offsets`: that batches may have here."""
     content = Bytes(chunk)
-    hops = hop(chunk, content, is_last=is_last, check_crc=check_crc)
+    hops = hop(chunk, content, is_last=is_last, check_crc=check_crc, offsets=offsets)
     damage = hops.damage
     batches = _headers(content, hops.positions)
     possible = (batches.headers["count"] >= 0) & (batches.headers["last_offset_delta"] >= 0)
     batches = batches.without(possible, "a negative count of records or offsets", damage)
+    batches = _rising(batches, offsets, damage)
     content, batches, hops = _open(chunk, content, batches, hops)
     while True:
         found = _read(content, batches, hops)
@@ -91,6 +99,22 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Reco
             damage.sort()
             return found
         batches = batches.without(found, "its records are not what its header says", damage)
+
+
+def _rising(batches: Batches, offsets: OffsetBounds, damage: list[Undecodable]) -> Batches:
+    """Those whose base offset fits the others. No checksum covers it; of a wrong one is noted where
+    the batch would be."""
+    bases = batches.column("base_offset")
+    lasts = bases + batches.column("last_offset_delta")
+    rising = in_rising_order(bases, lasts, offsets)
+    if rising.all():
+        return batches
+    for index in np.flatnonzero(~rising).tolist():
+        earlier = lasts[:index][rising[:index]]
+        expected = int(earlier[-1]) + 1 if len(earlier) else offsets[0]
+        reason = f"its base offset, {bases[index]}, is out of order: {expected} or more is expected"
+        damage.append(batches.damage(index, reason)._replace(base_offset=expected))
+    return batches.where(rising)
 
 
 def _headers(content: Bytes, positions: Ints) -> Batches:
@@ -132,7 +156,7 @@ def _open(
 def _cut(hops: Hops, position: int) -> Hops:
     """As if the chunk ended here; the damage is the same list."""
     hops.damage[:] = [damage for damage in hops.damage if damage.position < position]
-    return hops._replace(consumed=position, is_lost=False)
+    return hops._replace(consumed=position)
 
 
 def _read(content: Bytes, batches: Batches, hops: Hops) -> RecordExtents | Flags:
@@ -153,6 +177,6 @@ def _read(content: Bytes, batches: Batches, hops: Hops) -> RecordExtents | Flags
         timestamp[rows] = batches.column("max_timestamp")[of[rows]]
     offset = batches.column("base_offset")[of] + fields.offset_delta
     return RecordExtents(
-        content, batches, hops.damage, hops.consumed, hops.is_lost, of, offset, timestamp,
+        content, batches, hops.damage, hops.consumed, of, offset, timestamp,
         fields.key_at, fields.key_bytes, fields.value_at, fields.value_bytes,
     )  # fmt: skip

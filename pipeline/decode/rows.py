@@ -14,7 +14,7 @@ from coordinator.record_schemas import GroupMetadataValue, OffsetCommitKey, Offs
 from coordinator.records import UnreadableRecord, decode_record
 from history.encoding import UnreadableEntry, as_plain, decode
 from history.entries import ENTRY_NAMES, HistoryEntry
-from history.lag.records import UnreadableSample, decode_sample
+from history.lag.records import COMMIT_NUMBER_MAX, UnreadableSample, decode_sample
 from logtools.group_records import RECORD_TYPES, decode_group_record
 from protocol.compiler import reader
 from protocol.consumer_protocol import (
@@ -126,6 +126,8 @@ def _subscribed(protocol_type: str, raw: bytes) -> list[str] | None:
 
 
 def _assigned(protocol_type: str, raw: bytes) -> list[Row] | None:
+    if protocol_type == PROTOCOL_TYPE and not raw:
+        return []  # the leader assigned nothing to it
     message = _embedded(ConsumerProtocolAssignment, protocol_type, raw)
     if not isinstance(message, ConsumerProtocolAssignment):
         return None
@@ -245,6 +247,9 @@ def lag_samples(key: bytes | None, value: bytes | None) -> Rows:
                 "lag": commit.lag,
                 "sampled_at_ms": sample.at_ms,
                 "whole": sample.whole,
+                "log_end_offset": sample.ends.get(
+                    partition, min(commit.committed_offset + commit.lag, COMMIT_NUMBER_MAX)
+                ),
             }
             for partition, commits in sample.partitions.items()
             for commit in commits

@@ -1,6 +1,7 @@
 """Anomalies: what was unusual? One table of findings, each with its evidence.
 
-    commit_storm       a group commits far more often than usual at this hour
+    commit_storm       a group commits far more often than usual at this hour; if it committed in
+                       at least ten other minutes of this hour of the day
     rewind             a committed offset went back
     stalled_partition  STALL or STOP at several evaluations in a row
     flapping_member    a client joined and left again and again
@@ -15,10 +16,13 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 
+from pipeline.derive.lag_samples import log_end
 from pipeline.engine import Window, fn
+from pipeline.tables import MINUTE_MS
 
 STORM_SCORE: Final = 10.0  # spreads above the usual rate
 STORM_COMMITS: Final = 60  # a minute; fewer trouble nobody
+BASELINE_MINUTES_MIN: Final = 10  # with commits, besides the minute itself; fewer are no baseline
 STALLED_INSTANTS: Final = 3  # evaluations in a row
 FLAPS: Final = 3  # times that a client left in one window
 FLAP_WINDOW_MS: Final = 600_000
@@ -32,8 +36,12 @@ _COLUMNS: Final = [
 
 def commit_storm_rows(group_rates: DataFrame) -> DataFrame:
     """From commit_rate.group_rate: minutes with far more commits than usual."""
-    stormy = group_rates.where(
-        (fn.col("score") > STORM_SCORE) & (fn.col("commits") > STORM_COMMITS)
+    hour = fn.floor(fn.col("minute_ms") / (60 * MINUTE_MS)) % 24
+    others = fn.count("*").over(Window.partitionBy("group", hour)) - 1
+    stormy = group_rates.withColumn("others", others).where(
+        (fn.col("score") > STORM_SCORE)
+        & (fn.col("commits") > STORM_COMMITS)
+        & (fn.col("others") >= BASELINE_MINUTES_MIN)
     )
     return finding(
         stormy,
@@ -107,9 +115,12 @@ def flapping_member_rows(events: DataFrame) -> DataFrame:
 
 
 def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFrame:
-    """From lag samples: partitions whose log grows far faster than those of the same topic."""
+    """From lag samples: partitions whose log grows far faster than those of the same topic.
+
+    What was committed beyond the end of a log does not make it grow.
+    """
     window = (fn.col("at_ms") - fn.col("at_ms") % window_ms).cast("long").alias("window_ms")
-    end = fn.col("committed_offset") + fn.col("lag")
+    end = log_end()
     grown = samples.groupBy("topic", "partition", window).agg(
         (fn.max(end) - fn.min(end)).alias("records")
     )
@@ -131,14 +142,16 @@ def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFra
 
 
 def skewed_assignment_rows(group_metadata: DataFrame) -> DataFrame:
-    """From group_metadata: generations in which one member owns far more than another."""
+    """From group_metadata: generations in which one member owns far more than another.
+
+    A generation with a member whose assignment cannot be read says nothing about it.
+    """
     member = fn.explode("members").alias("member")
     listed = group_metadata.where("member_count > 1 AND protocol_type = 'consumer'").dropDuplicates(
         ["log_partition", "log_offset"]
     )
     counts = fn.transform("member.assigned", lambda of_topic: fn.size(of_topic["partitions"]))
     owned = fn.aggregate(counts, fn.lit(0), lambda total, count: total + count)
-    owned = fn.coalesce(owned, fn.lit(0))  # null: a member whose assignment could not be read
     loads = listed.select("group", "generation", "log_timestamp_ms", member).withColumn(
         "owned", owned
     )
@@ -147,8 +160,9 @@ def skewed_assignment_rows(group_metadata: DataFrame) -> DataFrame:
         fn.max_by("member.member_id", "owned").alias("member"),
         fn.max("owned").alias("most"),
         fn.min("owned").alias("least"),
+        fn.count_if(fn.col("owned").isNull()).alias("unknown"),
     )
-    found = spread.where(fn.col("most") - fn.col("least") >= SKEW)
+    found = spread.where("unknown = 0").where(fn.col("most") - fn.col("least") >= SKEW)
     score = (fn.col("most") - fn.col("least")) / SKEW
     evidence = ["generation", "most", "least"]
     return finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, evidence)

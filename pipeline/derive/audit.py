@@ -23,7 +23,7 @@ def audit(events: DataFrame) -> DataFrame:
         "change.partition",
         fn.col("change.old").alias("old_offset"),
         fn.col("change.new").alias("new_offset"),
-        (fn.col("change.new") - fn.col("change.old")).alias("moved"),
+        fn.try_subtract("change.new", "change.old").alias("moved"),
         fn.col("cause").alias("by"),
         "client_id",
         "host",

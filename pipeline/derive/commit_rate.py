@@ -21,14 +21,15 @@ def commit_rate(ordered: DataFrame) -> DataFrame:
 
     Of in_order.in_order.
     """
-    advanced = fn.col("committed_offset") - fn.col("last_offset")
+    # A client may commit any number of 64 bits: a step that does not fit into them is unknown.
+    advanced = fn.try_subtract("committed_offset", "last_offset")
     return (
         ordered.where("NOT tombstone")
         .groupBy(
             _minute(fn.col("effective_at_ms")).alias("minute_ms"),
             "group", "topic", "partition", "member_id", "client_id",
         )
-        .agg(fn.count("*").alias("commits"), fn.sum(advanced).alias("advanced"))
+        .agg(fn.count("*").alias("commits"), fn.try_sum(advanced).alias("advanced"))
     )  # fmt: skip
 
 

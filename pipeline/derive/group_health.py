@@ -12,13 +12,15 @@ those of linkedin/Burrow's `core/internal/evaluator/caching.go` (2025), in this 
     anything else                                                                  OK
 
 To a window that is not full only REWIND applies: a few commits show no trend. A group has the
-status of its worst partition; for a group STOP, STALL and REWIND become ERR.
+status of its worst partition; for a group STOP, STALL and REWIND become ERR. A partition whose
+offset was deleted is not evaluated from then on; a later commit begins a new window.
 """
 
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 
+from pipeline.derive.lag_samples import in_time, with_deletions
 from pipeline.engine import Window, fn
 from pipeline.tables import PARTITION_KEY
 
@@ -42,26 +44,26 @@ def partition_health(
     every_ms: int = EVALUATION_INTERVAL_MS,
     intervals: int = INTERVALS,
     allowed_lag: int = 0,
+    deleted: DataFrame | None = None,
 ) -> DataFrame:
     """One row for each partition and instant: at_ms, verdict, lag, and what they were judged by.
 
-    `samples` has group, topic, partition, at_ms, committed_offset, lag. Instants are the multiples
-    of `every_ms` from `since_ms` up to, not including, `until_ms`.
+    `samples` has group, topic, partition, at_ms, committed_offset, lag, each once, and `deleted`
+    the deletions (lag_samples.py). Instants are the multiples of `every_ms` from `since_ms` up to,
+    not including, `until_ms`.
     """
-    together = samples.repartition(
-        *PARTITION_KEY
-    )  # all that follows needs no other order of things
-    commits = together.groupBy(*PARTITION_KEY, "at_ms", "committed_offset").agg(
-        fn.min("lag").alias("lag")
-    )
-    order = Window.partitionBy(*PARTITION_KEY).orderBy("at_ms", "committed_offset")
-    commits = commits.withColumns(
+    whole = Window.partitionBy(*PARTITION_KEY).orderBy(*in_time())
+    commits = with_deletions(samples, deleted).withColumns(
         {
-            "shrank": fn.col("lag") < fn.lag("lag").over(order),
             "next_ms": fn.coalesce(
-                fn.lead("at_ms").over(order), fn.col("at_ms") + fn.lit(EXPIRES_MS)
+                fn.lead("at_ms").over(whole), fn.col("at_ms") + fn.lit(EXPIRES_MS)
             ),
+            "life": fn.count_if(fn.col("lag").isNull()).over(whole),  # between two deletions
         }
+    )
+    order = Window.partitionBy(*PARTITION_KEY, "life").orderBy("at_ms", "committed_offset")
+    commits = commits.where("lag IS NOT NULL").withColumn(
+        "shrank", fn.col("lag") < fn.lag("lag").over(order)
     )
     # What is to be known of each window, before it is judged at many instants.
     window = order.rowsBetween(1 - intervals, Window.currentRow)

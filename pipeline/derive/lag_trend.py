@@ -4,17 +4,21 @@ For each hour: the median, 95th percentile and maximum of the lag in records, th
 the two rates, and a least-squares line through the lag's samples. The delay of a sample is the time
 since the end of the log passed the committed offset. The log's end is known at every sample of any
 group that reads the partition, and is interpolated linearly in between. The delay is null if the
-record was written before the first sample.
+record was written before the first sample. The percentile takes such a delay as longer than any
+known one, and is null if it falls on one.
 
 The forecast extends that line: `catch_up_s` counts from the hour's last sample, and is null if the
-lag does not shrink. `catch_up_low_s` and `catch_up_high_s` are the same for a slope two standard
-errors steeper and flatter (`high` null: it may never catch up). `r2` says how well the line fits.
+lag does not shrink. There is none for an offset that was deleted after that sample.
+`catch_up_low_s` and `catch_up_high_s` are the same for a slope two standard errors steeper and
+flatter (`high` null: it may never catch up). `r2` says how well the line fits.
 """
 
+import math
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 
+from pipeline.derive.lag_samples import in_time, log_end, with_deletions
 from pipeline.engine import Window, fn
 from pipeline.tables import PARTITION_KEY
 
@@ -25,7 +29,7 @@ _ERRORS: Final = 2.0
 
 def with_delay(samples: DataFrame) -> DataFrame:
     """The samples, with `log_end_offset` and `delay_s` (seconds)."""
-    samples = samples.withColumn("log_end_offset", fn.col("committed_offset") + fn.col("lag"))
+    samples = samples.withColumn("log_end_offset", log_end())
     ends = samples.groupBy(*_LOG, "log_end_offset").agg(
         fn.min("at_ms").alias("first_ms"), fn.max("at_ms").alias("last_ms")
     )
@@ -52,19 +56,25 @@ def with_delay(samples: DataFrame) -> DataFrame:
         fn.col("above.first_ms") - fn.col("below.last_ms")
     )
     delay_s = (fn.col("at_ms") - passed_ms) / 1000
-    return placed.withColumn(
-        "delay_s", fn.when(fn.col("lag") <= 0, 0.0).otherwise(fn.greatest(delay_s, fn.lit(0.0)))
-    ).drop("value", "end", "below", "above")
+    # Not `greatest` of both: it passes over a delay that is unknown.
+    known = fn.when(delay_s > 0, delay_s).when(delay_s.isNotNull(), 0.0)
+    return placed.withColumn("delay_s", fn.when(fn.col("lag") <= 0, 0.0).otherwise(known)).drop(
+        "value", "end", "below", "above"
+    )
 
 
-def lag_trend(samples: DataFrame) -> DataFrame:
-    """One row for each partition and hour; see the module's text. Rates in records a second."""
+def lag_trend(samples: DataFrame, deleted: DataFrame | None = None) -> DataFrame:
+    """One row for each partition and hour; see the module's text. Rates in records a second.
+
+    `samples` has each once, `deleted` the deletions (lag_samples.py).
+    """
     at_s = fn.col("at_ms") / 1000
     # By the hour's own clock: a slope needs no large numbers.
     x = at_s - fn.col("hour_ms") / 1000
-    delayed = with_delay(samples).withColumn(
+    delayed = _with_deletion(with_delay(samples), deleted).withColumn(
         "hour_ms", (fn.col("at_ms") - fn.col("at_ms") % HOUR_MS).cast("long")
     )
+    longest = fn.coalesce("delay_s", fn.lit(math.inf))
     seconds = fn.max(at_s) - fn.min(at_s)
     hourly = delayed.groupBy(*PARTITION_KEY, "hour_ms").agg(
         fn.count("*").alias("samples"),
@@ -72,13 +82,14 @@ def lag_trend(samples: DataFrame) -> DataFrame:
         fn.percentile("lag", 0.95).alias("lag_p95"),
         fn.max("lag").alias("lag_max"),
         fn.max_by("lag", "at_ms").alias("lag_last"),
-        fn.percentile("delay_s", 0.95).alias("delay_p95_s"),
+        fn.percentile(longest, 0.95).alias("delay_p95_s"),
         ((fn.max("committed_offset") - fn.min("committed_offset")) / _positive(seconds)).alias(
             "consumed_per_s"
         ),
         ((fn.max("log_end_offset") - fn.min("log_end_offset")) / _positive(seconds)).alias(
             "produced_per_s"
         ),
+        fn.max_by("deleted_ms", "at_ms").alias("deletion"),
         fn.regr_slope(fn.col("lag"), x).alias("slope_per_s"),
         fn.regr_r2(fn.col("lag"), x).alias("r2"),
         fn.regr_sxx(fn.col("lag"), x).alias("sxx"),
@@ -91,13 +102,25 @@ def lag_trend(samples: DataFrame) -> DataFrame:
     slope = fn.col("slope_per_s")
     forecast = hourly.withColumns({"r2": fit, "slope_error_per_s": error})
     margin = _ERRORS * fn.col("slope_error_per_s")
+    delay = fn.col("delay_p95_s")
     return forecast.withColumns(
         {
+            "delay_p95_s": fn.when(delay < math.inf, delay),
             "catch_up_s": _until_zero(slope),
             "catch_up_low_s": _until_zero(slope - margin),
             "catch_up_high_s": _until_zero(slope + margin),
+            "deleted_ms": fn.col("deletion"),
         }
-    ).drop("sxx", "syy")
+    ).drop("sxx", "syy", "deletion")
+
+
+def _with_deletion(samples: DataFrame, deleted: DataFrame | None) -> DataFrame:
+    """With `deleted_ms`: when the offset was deleted, if nothing was committed in between."""
+    order = Window.partitionBy(*PARTITION_KEY).orderBy(*in_time())
+    is_next = fn.lead(fn.col("lag").isNull()).over(order)
+    at_ms = fn.when(is_next, fn.lead("at_ms").over(order)).cast("long")
+    every = with_deletions(samples, deleted).withColumn("deleted_ms", at_ms)
+    return every.where("lag IS NOT NULL")
 
 
 def _positive(number: Column) -> Column:
@@ -107,4 +130,8 @@ def _positive(number: Column) -> Column:
 
 def _until_zero(slope: Column) -> Column:
     lag = fn.col("lag_last")
-    return fn.when(lag <= 0, 0.0).when(slope < 0, lag / -slope)
+    return (
+        fn.when(fn.col("deletion").isNotNull(), None)
+        .when(lag <= 0, 0.0)
+        .when(slope < 0, lag / -slope)
+    )

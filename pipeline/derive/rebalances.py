@@ -1,7 +1,11 @@
 """Rebalances: how often did groups rebalance, how long did it take, what did it cost, who began it?
 
-The history of the groups has each rebalance as a whole. The log of a real Kafka has only
-generations: `of_metadata` derives rebalances from them, without cause and duration.
+The history of the groups has each rebalance as a whole. The log of a real Kafka has none: there,
+classic groups have generations, from which `of_metadata` derives rebalances without cause and
+duration. Groups of the consumer protocol (KIP-848) are replayed from their records
+(consumer_reconciliation.py), without causes. Of share and streams groups only the epochs are known.
+
+A sum is null if one of its numbers is unknown; percentiles and maxima are those of the known ones.
 
 A deployment's version is taken from client ids with a pattern: it is the first group of the match,
 as in `^app-(?<version>[0-9.]+)-`. Without a pattern there are no versions.
@@ -11,10 +15,12 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 
+from pipeline.derive.consumer_reconciliation import rebalances_of_records
 from pipeline.engine import Window, fn
 
 _FACTS: Final = [
     "group",
+    "group_type",
     "cause",
     "began_at_ms",
     "duration_ms",
@@ -33,15 +39,28 @@ _FACTS: Final = [
 def rebalances(events: DataFrame) -> DataFrame:
     """One row for each rebalance that ended; `member_id`, `client_id`, `host` of who began it."""
     ended = events.where("type = 'rebalance_ended'").dropDuplicates(["log_partition", "log_offset"])
-    return ended.select(*_FACTS)
+    said = fn.get_json_object("event", "$.rebalance.group_type")
+    group_type = fn.when(said != "", said).otherwise("classic")
+    return ended.withColumn("group_type", group_type).select(*_FACTS)
+
+
+def of_records(group_metadata: DataFrame, consumer_groups: DataFrame) -> DataFrame:
+    """The same columns without a history: groups of all types."""
+    replayed = rebalances_of_records(consumer_groups)
+    # A lake of an older version has no consumer_groups: of their groups it knows the epochs.
+    others = of_metadata(group_metadata).join(
+        consumer_groups.where("record = 'group'").select("group").distinct(), "group", "left_anti"
+    )
+    return replayed.unionByName(others)
 
 
 def of_metadata(group_metadata: DataFrame) -> DataFrame:
-    """The same columns from generations alone: `began_at_ms` is when the new one was stored."""
+    """The same from generations alone: `began_at_ms` is when the new one was stored.
+
+    A group that was deleted begins without a generation before.
+    """
     order = Window.partitionBy("log_partition", "group").orderBy("log_offset")
-    stored = group_metadata.where("NOT tombstone AND group_type = 'classic'").dropDuplicates(
-        ["log_partition", "log_offset"]
-    )
+    stored = group_metadata.dropDuplicates(["log_partition", "log_offset"])
     before = stored.withColumns(
         {
             "generation_before": fn.lag("generation").over(order),
@@ -49,7 +68,9 @@ def of_metadata(group_metadata: DataFrame) -> DataFrame:
         }
     )
     # A group is written more than once in a generation: a static member that came back, say.
-    new = before.where("generation_before IS NULL OR generation > generation_before")
+    new = before.where(
+        "NOT tombstone AND (generation_before IS NULL OR generation > generation_before)"
+    )
     known = {
         "began_at_ms": fn.col("log_timestamp_ms"),
         "generation_after": fn.col("generation"),
@@ -84,11 +105,16 @@ def rebalance_stats(
             fn.percentile("duration_ms", 0.5).alias("duration_p50_ms"),
             fn.percentile("duration_ms", 0.95).alias("duration_p95_ms"),
             fn.max("duration_ms").alias("duration_max_ms"),
-            fn.sum("duration_ms").alias("duration_total_ms"),
-            fn.sum("partitions_moved").alias("partitions_moved"),
-            fn.sum("unowned_partition_seconds").alias("unowned_partition_seconds"),
+            _whole_sum("duration_ms").alias("duration_total_ms"),
+            _whole_sum("partitions_moved").alias("partitions_moved"),
+            _whole_sum("unowned_partition_seconds").alias("unowned_partition_seconds"),
         )
     )
+
+
+def _whole_sum(name: str) -> Column:
+    """Null if one of the numbers is unknown."""
+    return fn.when(fn.count(name) == fn.count("*"), fn.sum(name))
 
 
 def _version(pattern: str | None) -> Column:

@@ -9,7 +9,13 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 
-from pipeline.derive.anomalies import STALLED_INSTANTS, STORM_COMMITS, STORM_SCORE, finding
+from pipeline.derive.anomalies import (
+    BASELINE_MINUTES_MIN,
+    STALLED_INSTANTS,
+    STORM_COMMITS,
+    STORM_SCORE,
+    finding,
+)
 from pipeline.derive.group_health import EXPIRES_MS, INTERVALS
 from pipeline.engine import Window, fn
 from pipeline.tables import MINUTE_MS, PARTITION_KEY
@@ -17,20 +23,16 @@ from pipeline.tables import MINUTE_MS, PARTITION_KEY
 PAST_MS: Final = 60 * MINUTE_MS
 """What a minute's commits are compared with: the hour before it."""
 
-PAST_MINUTES_MIN: Final = 5  # with commits in them; fewer give no baseline
 _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma
 
 
 def last_samples(samples: DataFrame, horizon_ms: int) -> DataFrame:
-    """All after the horizon, and of each partition the last window up to it."""
+    """All after the horizon, and of each partition the last window up to it; each once."""
     is_past = (fn.col("at_ms") <= horizon_ms).alias("is_past")
     newest = Window.partitionBy(*PARTITION_KEY, "is_past").orderBy(
         fn.desc("at_ms"), fn.desc("committed_offset")
     )
-    distinct = samples.select(*PARTITION_KEY, "at_ms", "committed_offset", "lag").dropDuplicates(
-        [*PARTITION_KEY, "at_ms", "committed_offset"]
-    )
-    ranked = distinct.select("*", is_past).withColumn("rank", fn.row_number().over(newest))
+    ranked = samples.select("*", is_past).withColumn("rank", fn.row_number().over(newest))
     kept = ranked.where((~fn.col("is_past")) | (fn.col("rank") <= INTERVALS))
     return kept.where(fn.col("at_ms") > horizon_ms - EXPIRES_MS).drop("is_past", "rank")
 
@@ -79,7 +81,7 @@ def storms(minutes: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
     stormy = compared.where(
         (fn.col("minute_ms") >= begin_ms)
         & (fn.col("minute_ms") < end_ms)
-        & (fn.size("past") >= PAST_MINUTES_MIN)
+        & (fn.size("past") >= BASELINE_MINUTES_MIN)
         & (score > STORM_SCORE)
         & (fn.col("commits") > STORM_COMMITS)
     )

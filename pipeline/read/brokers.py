@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
+from pipeline.read.identity import LogBeginning
 from pipeline.session import connector_coordinates
 from seams.operator_error import WrongInput
 
@@ -40,6 +41,9 @@ _PRODUCER: Final = {
 }
 
 _ADMIN: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}
+
+_LONG_AGO_MS: Final = 1 << 31
+"""In January 1970. Py4J hands a smaller number over as an Integer, where a Long is wanted."""
 
 _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
@@ -80,6 +84,20 @@ class Broker:
             return {
                 partition.partition(): OffsetRange(int(begins[partition]), int(ends[partition]))
                 for partition in partitions
+            }
+
+    def beginnings(self, topic: str) -> dict[int, LogBeginning]:
+        """By partition, the first record that is there; none of an empty one. Raises NoBroker."""
+        with self._consumer() as consumer:
+            since = self._java.java.util.HashMap()
+            for partition in self._partitions(consumer, topic):
+                since.put(partition, _LONG_AGO_MS)
+            found = consumer.offsetsForTimes(since)
+            first = {partition.partition(): found[partition] for partition in since}
+            return {
+                number: LogBeginning(int(at.offset()), int(at.timestamp()), int(at.timestamp()))
+                for number, at in first.items()
+                if at is not None
             }
 
     def cluster_id(self) -> str:

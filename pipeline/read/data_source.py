@@ -31,8 +31,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipeline.decode.batch_boundaries import Undecodable
-from pipeline.decode.decoder import Between, of_segment, rows_of, schema_of
+from pipeline.decode.batch_boundaries import RESYNC_BYTES, Undecodable
+from pipeline.decode.decoder import Between, Slice, of_segment, rows_of, schema_of
+from pipeline.decode.resync import OffsetBounds, next_batch
 from pipeline.memory import keep_memory
 from pipeline.read.segments import (
     PIECE_BYTES,
@@ -163,6 +164,7 @@ def read_chunks(
 ) -> Iterator[pa.RecordBatch]:
     """The same of bytes that `read` brings."""
     position, want = piece.start, _CHUNK_BYTES
+    low, high = piece.offsets
     while position < piece.end:
         asked = min(want, piece.end - position)
         chunk = read(asked, position)
@@ -175,25 +177,46 @@ def read_chunks(
             piece.partition,
             file=piece.path,
             position=position,
-            end=piece.end,
             # What is torn may be what is being written just now: then it is the next run's.
             is_last=at_end and not (piece.is_last and read(1, piece.end)),
             check_crc=check_crc,
+            offsets=(low, high),
         )
         if not consumed:
             if at_end:
                 return
-            base_offset, size = batch_extent(chunk)
-            if size <= largest_batch:
+            _, size = batch_extent(chunk)
+            if size <= min(largest_batch, piece.end - position):
                 want = size
                 continue
-            reason = f"a batch of {size} bytes; the limit is {largest_batch}"
-            damage = [Undecodable(position, size, base_offset, reason)]
-            records = structs.replace(records, damage=damage)
-            consumed = size
+            records, consumed = _beyond(records, chunk, position, (low, high), piece, largest_batch)
         want = _CHUNK_BYTES
         position += consumed
+        if len(records):
+            low = max(low, int(records.offset[-1]) + 1)
         for part in records.between(*between).parts(_ROWS_AT_ONCE):
             rows = rows_of(tables, part)
             if rows.num_rows:
                 yield rows
+
+
+def _beyond(
+    records: Slice,
+    chunk: bytes,
+    position: int,
+    offsets: OffsetBounds,
+    piece: Piece,
+    largest_batch: int,
+) -> tuple[Slice, int]:
+    """(the damage, bytes that were read) of a chunk that begins with a batch which is longer than
+    the piece or than is allowed."""
+    base_offset, size = batch_extent(chunk)
+    after = next_batch(chunk, 1, len(chunk), offsets)
+    if after is not None:
+        reason, consumed = "its length is wrong", after
+    elif size > piece.end - position:
+        reason, consumed = "its length is wrong", max(1, len(chunk) - RESYNC_BYTES)
+    else:
+        reason, consumed = f"a batch of {size} bytes; the limit is {largest_batch}", size
+    damage = [Undecodable(position, consumed, base_offset, reason)]
+    return structs.replace(records, damage=damage), consumed

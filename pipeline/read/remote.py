@@ -7,16 +7,17 @@ gets a segment as one value and decodes it in chunks. So a segment cannot be spl
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import schema_of
-from pipeline.engine import fn
+from pipeline.decode.resync import OFFSETS_OF_A_SEGMENT
 from pipeline.read.data_source import read_chunks
-from pipeline.read.segments import NoSegments, Piece, ReadAt, end_of_log
+from pipeline.read.identity import LogBeginning
+from pipeline.read.segments import NoSegments, Piece, ReadAt, end_of_log, log_beginning
 from pipeline.tables import Table
 
 _SEGMENT: Final = re.compile(
@@ -65,30 +66,50 @@ def _whole(file: str, size: int, topic: str) -> Piece | None:
     match = _SEGMENT.search(file)
     if match is None or match["topic"] != topic:
         return None
-    return Piece(file, topic, int(match["partition"]), 0, size, is_last=True)
+    base = int(match["base"])
+    offsets = (base, base + OFFSETS_OF_A_SEGMENT)
+    return Piece(file, topic, int(match["partition"]), 0, size, is_last=True, offsets=offsets)
 
 
 def _read(content: bytes) -> ReadAt:
     return lambda size, position: content[position : position + size]
 
 
-def remote_ends(spark: SparkSession, path: str, topic: str) -> dict[int, int]:
-    """By partition, the offset after the last whole batch."""
-    schema = "partition int, end long"
+class RemoteExtent(NamedTuple):
+    """`end`: the offset after the last whole batch."""
 
-    def ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    end: int
+    beginning: LogBeginning | None
+
+
+def remote_extents(spark: SparkSession, path: str, topic: str) -> dict[int, RemoteExtent]:
+    """By partition."""
+    schema = "partition int, base long, end long, begin long, first_ms long, last_ms long"
+
+    def extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file, content in zip(batch.column("path"), batch.column("content"), strict=True):
                 match = _SEGMENT.search(file.as_py())
                 if match is None or match["topic"] != topic:
                     continue
                 log = content.as_buffer().to_pybytes()
-                end = end_of_log(_read(log), 0, len(log), int(match["base"]))
-                yield pa.RecordBatch.from_pydict(
-                    {"partition": pa.array([int(match["partition"])], pa.int32()),
-                     "end": pa.array([end], pa.int64())}
-                )  # fmt: skip
+                base = int(match["base"])
+                offsets = (base, base + OFFSETS_OF_A_SEGMENT)
+                end = end_of_log(_read(log), 0, len(log), offsets)
+                begins = log_beginning(log, offsets) or (None, None, None)
+                row = (int(match["partition"]), base, end, *begins)
+                names = ("partition", "base", "end", "begin", "first_ms", "last_ms")
+                kinds = (pa.int32(), *[pa.int64()] * 5)
+                arrays = [pa.array([x], kind) for x, kind in zip(row, kinds, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(names))
 
-    found = _files(spark, path, topic).select("path", "content").mapInArrow(ends, schema)
-    newest = found.groupBy("partition").agg(fn.max("end").alias("end")).collect()
-    return {row.partition: row.end for row in newest}
+    found = _files(spark, path, topic).select("path", "content").mapInArrow(extents, schema)
+    whole: dict[int, RemoteExtent] = {}
+    for row in sorted(found.collect(), key=lambda row: (row.partition, row.base)):
+        known = whole.get(row.partition)
+        beginning = None if known is None else known.beginning
+        if beginning is None and row.begin is not None:
+            beginning = LogBeginning(row.begin, row.first_ms, row.last_ms)
+        end = row.end if known is None else max(known.end, row.end)
+        whole[row.partition] = RemoteExtent(end, beginning)
+    return whole

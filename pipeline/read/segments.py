@@ -7,12 +7,23 @@ the driver. Kafka's counterparts: LocalLog, OffsetIndex.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from pipeline.decode.resync import (
+    ANY_OFFSET,
+    OFFSETS_OF_A_SEGMENT,
+    OffsetBounds,
+    in_rising_order,
+    next_batch,
+)
+from pipeline.read.identity import LogBeginning
 from seams.operator_error import WrongInput
 from storage.batch.record_batch import (
     HEADER_BYTES,
@@ -28,9 +39,10 @@ PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""
 
 _INDEX_ENTRY: Final = Struct(">ii")
-_EXTENT: Final = Struct(">qi")
+_EXTENT: Final = Struct(">qi4xb")  # base offset, length, magic
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _WINDOW_BYTES: Final = 64 << 10
+_RESYNC_WINDOW_BYTES: Final = 8 << 20
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD  # of a batch that is nothing but its header
 
 ReadAt = Callable[[int, int], bytes]
@@ -47,6 +59,13 @@ class LogSegment(NamedTuple):
     partition: int
     base_offset: int
     size: int
+    next_offset: int | None = None  # the base offset of the segment after it
+
+    @property
+    def offsets(self) -> OffsetBounds:
+        """That its batches may have."""
+        high = self.base_offset + OFFSETS_OF_A_SEGMENT
+        return self.base_offset, min(high, self.next_offset or high)
 
 
 class Piece(NamedTuple):
@@ -58,6 +77,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     is_last: bool  # of its segment: what is torn there stays torn
+    offsets: OffsetBounds = ANY_OFFSET
 
 
 def segments(path: str, topic: str) -> list[LogSegment]:
@@ -77,7 +97,13 @@ def segments(path: str, topic: str) -> list[LogSegment]:
         raise NoSegments(f"{path}: no such folder or segment")
     if not found:
         raise NoSegments(f"{path} has no segment of {topic}")
-    return sorted(found, key=lambda segment: (segment.partition, segment.base_offset))
+    found.sort(key=lambda segment: (segment.partition, segment.base_offset))
+    return [
+        segment._replace(next_offset=after.base_offset)
+        if after is not None and after.partition == segment.partition
+        else segment
+        for segment, after in zip(found, [*found[1:], None], strict=True)
+    ]
 
 
 def with_records_from(found: Sequence[LogSegment], begins: Mapping[int, int]) -> list[LogSegment]:
@@ -104,6 +130,46 @@ def _of_folder(
             yield LogSegment(str(file), topic, key.partition, int(file.stem), size)
 
 
+def log_beginnings(found: Sequence[LogSegment]) -> dict[int, LogBeginning]:
+    """By partition, the first batch that is there; none of a log without batches."""
+    begins: dict[int, LogBeginning] = {}
+    for segment in found:
+        if segment.partition not in begins:
+            with Path(segment.path).open("rb") as log:
+                beginning = log_beginning(log.read(_RESYNC_WINDOW_BYTES), segment.offsets)
+            if beginning is not None:
+                begins[segment.partition] = beginning
+    return begins
+
+
+def log_beginning(content: bytes, offsets: OffsetBounds) -> LogBeginning | None:
+    """Of a log that begins with this content; None if there is no sound batch."""
+    at = next_batch(content, 0, len(content), offsets)
+    if at is None:
+        return None
+    header = read_header(content, at)
+    return LogBeginning(header.base_offset, header.base_timestamp, header.max_timestamp)
+
+
+def cluster_id_of(path: str) -> str | None:
+    """Of the data directory, also if the path is one of its partitions or segments; None: it is a
+    copy without meta.properties."""
+    root = Path(path.removeprefix("file://").removeprefix("file:")).resolve()
+    for folder in (root, *root.parents[:2]):
+        try:
+            lines = (folder / "meta.properties").read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        return cluster_id_in(lines)
+    return None
+
+
+def cluster_id_in(lines: Iterable[str]) -> str | None:
+    """In the lines of a meta.properties."""
+    found = (line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
+    return next(found, None) or None
+
+
 def log_ends(found: Sequence[LogSegment]) -> dict[int, int]:
     """By partition, the offset after the last whole batch that is there now."""
     newest = {segment.partition: segment for segment in found}
@@ -111,28 +177,50 @@ def log_ends(found: Sequence[LogSegment]) -> dict[int, int]:
 
 
 def _end_offset(segment: LogSegment) -> int:
-    indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
-        start = indexed[-1] if indexed else 0
 
         def read(size: int, position: int) -> bytes:
             return os.pread(log.fileno(), size, position)
 
-        if start and not _begins_batch(read, start, segment):
-            start = 0
-        return end_of_log(read, start, segment.size, segment.base_offset)
+        indexed = reversed(_indexed(segment))
+        start = next((entry.position for entry in indexed if _leads(read, entry, segment)), 0)
+        return end_of_log(read, start, segment.size, segment.offsets)
 
 
-def end_of_log(read: ReadAt, start: int, size: int, base_offset: int) -> int:
-    """The offset after the last whole batch from `start` on; `base_offset` if there is none."""
-    end = base_offset
+def end_of_log(read: ReadAt, start: int, size: int, offsets: OffsetBounds) -> int:
+    """The offset after the last whole batch from `start` on; the first of `offsets` if there is
+    none. Batches whose base offset or length cannot be do not count."""
+    bases, lasts = array("q"), array("q")
     while len(head := read(_HEAD.size, start)) == _HEAD.size:
-        batch_offset, length, magic, last_delta = _HEAD.unpack(head)
-        if magic != 2 or length < _LENGTH_MIN or start + length + LOG_OVERHEAD > size:
-            break
-        end = batch_offset + last_delta + 1
-        start += length + LOG_OVERHEAD
-    return end
+        base_offset, length, magic, last_delta = _HEAD.unpack(head)
+        after = start + length + LOG_OVERHEAD
+        if magic != 2 or length < _LENGTH_MIN or after > size:
+            found = _resync(read, start, size, offsets)
+            if found is None:
+                break
+            start = found
+            continue
+        bases.append(base_offset)
+        lasts.append(min(base_offset + last_delta, offsets[1]) if base_offset >= 0 else -1)
+        start = after
+    rows = np.frombuffer(bases, np.int64), np.frombuffer(lasts, np.int64)
+    sound = np.flatnonzero(in_rising_order(*rows, offsets))
+    return int(rows[1][sound[-1]]) + 1 if len(sound) else offsets[0]
+
+
+def _resync(read: ReadAt, start: int, size: int, offsets: OffsetBounds) -> int | None:
+    """Where the next sound batch begins; the room that is preallocated has none."""
+    while start + HEADER_BYTES < size:
+        window = read(min(_RESYNC_WINDOW_BYTES, size - start), start)
+        if not any(window):
+            return None
+        found = next_batch(window, 1, len(window), offsets)
+        if found is not None:
+            return start + found
+        if len(window) < _RESYNC_WINDOW_BYTES:
+            return None
+        start += len(window) // 2  # a batch of up to half a window is in one of two
+    return None
 
 
 def pieces(segment: LogSegment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
@@ -144,7 +232,15 @@ def pieces(segment: LogSegment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
                 cuts.append(position)
     ends = [*cuts[1:], segment.size]
     return [
-        Piece(segment.path, segment.topic, segment.partition, start, end, end == segment.size)
+        Piece(
+            segment.path,
+            segment.topic,
+            segment.partition,
+            start,
+            end,
+            end == segment.size,
+            segment.offsets,
+        )
         for start, end in zip(cuts, ends, strict=True)
         if end > start
     ]
@@ -152,28 +248,25 @@ def pieces(segment: LogSegment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
 
 def _boundaries(segment: LogSegment) -> Iterator[int]:
     """Rising positions where batches begin: some of them, or all."""
-    indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
 
         def read(size: int, position: int) -> bytes:
             return os.pread(log.fileno(), size, position)
 
-        if indexed and all(_begins_batch(read, position, segment) for position in indexed):
-            yield from indexed
-        else:
-            yield from _hops(read, segment.size)
+        sound = [entry.position for entry in _indexed(segment) if _leads(read, entry, segment)]
+        yield from sound or _hops(read, segment.size)
 
 
 def _hops(read: ReadAt, end: int) -> Iterator[int]:
-    """Every position where a batch begins, from header to header."""
+    """Positions where a batch begins, from header to header, up to the first that cannot be one."""
     position, window, content = 0, 0, b""
     while position + _EXTENT.size <= end:
         if position + _EXTENT.size > window + len(content):
             window, content = position, read(_WINDOW_BYTES, position)
             if len(content) < _EXTENT.size:
                 return
-        _, length = _EXTENT.unpack_from(content, position - window)
-        if length <= 0:
+        _, length, magic = _EXTENT.unpack_from(content, position - window)
+        if length < _LENGTH_MIN or magic != 2:
             return
         yield position
         position += length + LOG_OVERHEAD
@@ -181,35 +274,46 @@ def _hops(read: ReadAt, end: int) -> Iterator[int]:
 
 def batch_extent(content: bytes) -> tuple[int, int]:
     """(base offset, bytes) of the batch that begins here; its header alone must be there."""
-    base_offset, length = _EXTENT.unpack_from(content)
+    base_offset, length, _ = _EXTENT.unpack_from(content)
     return base_offset, length + LOG_OVERHEAD
 
 
-def _indexed(index: Path, size: int) -> list[int]:
-    """Positions from the sparse index, thinned out; empty when it is missing or makes no sense."""
+class _IndexEntry(NamedTuple):
+    """A batch of the sparse index: one of its offsets, relative to the segment's, and its place."""
+
+    relative_offset: int
+    position: int
+
+
+def _indexed(segment: LogSegment) -> list[_IndexEntry]:
+    """Of the sparse index, thinned out; empty when it is missing or makes no sense."""
     try:
-        content = index.read_bytes()
+        content = Path(segment.path).with_suffix(".index").read_bytes()
     except OSError:
         return []
     whole = len(content) - len(content) % _INDEX_ENTRY.size
-    positions = [position for _, position in _INDEX_ENTRY.iter_unpack(content[:whole]) if position]
-    rising = all(a < b for a, b in pairwise(positions))
-    if not positions or not rising or positions[-1] >= size:
+    entries = [_IndexEntry(*entry) for entry in _INDEX_ENTRY.iter_unpack(content[:whole])]
+    entries = [entry for entry in entries if entry.position]
+    rising = all(a.position < b.position for a, b in pairwise(entries))
+    if not entries or not rising or entries[-1].position >= segment.size:
         return []
-    step = max(1, len(positions) * (1 << 20) // size)  # one for each MiB is enough
-    return positions[::step]
+    step = max(1, len(entries) * (1 << 20) // segment.size)  # one for each MiB is enough
+    return entries[::step]
 
 
-def _begins_batch(read: ReadAt, position: int, segment: LogSegment) -> bool:
-    """By all that is known of a batch: an index may be of another segment, or be damaged."""
-    head = read(HEADER_BYTES, position)
+def _leads(read: ReadAt, entry: _IndexEntry, segment: LogSegment) -> bool:
+    """To a sound batch with this offset: an index may be of another segment, or be damaged."""
+    head = read(HEADER_BYTES, entry.position)
     if len(head) < HEADER_BYTES:
         return False
-    base_offset, size = batch_extent(head)
-    if position + size > segment.size or base_offset < segment.base_offset:
+    _, size = batch_extent(head)
+    if size < HEADER_BYTES or entry.position + size > segment.size:
         return False
-    batch = read(max(size, 0), position)
+    batch = read(size, entry.position)
     try:
-        return read_header(batch).crc == computed_crc(batch, 0, size)
+        header = read_header(batch)
     except InvalidBatch:
         return False
+    offset = segment.base_offset + entry.relative_offset
+    has_it = header.base_offset <= offset <= header.base_offset + header.last_offset_delta
+    return has_it and header.crc == computed_crc(batch, 0, size)

@@ -19,6 +19,7 @@ from seams.operator_error import WrongInput
 
 TOPICS: Final = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
 _MANIFEST: Final = "manifest.json"
+_CLUSTERS: Final = "clusters"  # of a lake that has them by name
 _CONNECT_TIMEOUT_S: Final = 10.0
 
 
@@ -49,7 +50,7 @@ def check_source(where: str) -> CheckedSource:
     if not is_local(where):
         return CheckedSource(SourceKind.REMOTE, None, None)
     folder = local_path(where)
-    if (folder / _MANIFEST).is_file():
+    if (folder / _MANIFEST).is_file() or (folder / _CLUSTERS).is_dir():
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         return CheckedSource(SourceKind.LAKE, size, None)
     if not folder.exists():

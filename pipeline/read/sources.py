@@ -19,13 +19,22 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import of_messages, rows_of, schema_of
 from pipeline.engine import fn
-from pipeline.lake import Lake
+from pipeline.lake import Lake, NoLake
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.data_source import FORMAT
-from pipeline.read.files import is_local
-from pipeline.read.remote import read_remote, remote_ends
-from pipeline.read.segments import NoSegments, log_ends, segments
-from pipeline.tables import Table
+from pipeline.read.files import is_local, read_text
+from pipeline.read.identity import Beginnings
+from pipeline.read.remote import read_remote, remote_extents
+from pipeline.read.segments import (
+    NoSegments,
+    cluster_id_in,
+    cluster_id_of,
+    log_beginnings,
+    log_ends,
+    segments,
+)
+from pipeline.tables import UNDECODABLE, Table
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Offsets = Mapping[int, int]
 
@@ -34,9 +43,10 @@ class SourceLog:
     """One topic of a source, up to `ends`. What was read of it and may be asked for again is kept,
     in memory or on the workers' disks, until `forget`."""
 
-    def __init__(self, topic: str, ends: Offsets) -> None:
+    def __init__(self, topic: str, ends: Offsets, beginnings: Beginnings) -> None:
         self.topic = topic
         self.ends = ends
+        self.beginnings = beginnings
         self._kept: list[DataFrame] = []
 
     def rows(self, table: Table, begins: Offsets) -> DataFrame:
@@ -68,7 +78,8 @@ class SegmentLog(SourceLog):
     """Files that this machine's Python can open."""
 
     def __init__(self, spark: SparkSession, path: str, topic: str) -> None:
-        super().__init__(topic, log_ends(segments(path, topic)))
+        found = segments(path, topic)
+        super().__init__(topic, log_ends(found), log_beginnings(found))
         self._spark = spark
         self._path = path
 
@@ -88,7 +99,9 @@ class RemoteLog(SourceLog):
     """Files that Spark reads whole."""
 
     def __init__(self, spark: SparkSession, path: str, topic: str) -> None:
-        super().__init__(topic, remote_ends(spark, path, topic))
+        extents = remote_extents(spark, path, topic)
+        begins = {p: extent.beginning for p, extent in extents.items() if extent.beginning}
+        super().__init__(topic, {p: extent.end for p, extent in extents.items()}, begins)
         self._spark = spark
         self._path = path
 
@@ -102,7 +115,9 @@ class BrokerLog(SourceLog):
     def __init__(self, spark: SparkSession, broker: Broker, topic: str) -> None:
         self._extents = broker.extents(topic)
         super().__init__(
-            topic, {partition: extent.end for partition, extent in self._extents.items()}
+            topic,
+            {partition: extent.end for partition, extent in self._extents.items()},
+            broker.beginnings(topic),
         )
         self._spark = spark
         self._broker = broker
@@ -160,14 +175,19 @@ class PipelineSource:
     """What stands behind `--from`."""
 
     def __init__(
-        self, spark: SparkSession, where: str, options: Mapping[str, str] | None = None
+        self,
+        spark: SparkSession,
+        where: str,
+        options: Mapping[str, str] | None = None,
+        cluster: str | None = None,
     ) -> None:
-        """`options` go to the Kafka connector (`kafka.security.protocol`, ...)."""
+        """`options` go to the Kafka connector (`kafka.security.protocol`, ...); `cluster` is the
+        name that a lake has for it. Raises NoLake."""
         self._spark = spark
         self._options = dict(options or {})
         self._logs: dict[str, SourceLog] = {}
         self.where = where
-        self.lake = None if where.startswith(KAFKA) else _lake(spark, where)
+        self.lake = None if where.startswith(KAFKA) else _lake(spark, where, cluster)
 
     def log(self, topic: str) -> SourceLog:
         """The topic's log. Raises NoSegments, NoBroker."""
@@ -181,6 +201,15 @@ class PipelineSource:
         if is_local(self.where):
             return SegmentLog(self._spark, self.where, topic)
         return RemoteLog(self._spark, self.where, topic)
+
+    def cluster_id(self) -> str | None:
+        """Of which cluster the logs are; None: nothing here says so. Raises NoBroker."""
+        if self.where.startswith(KAFKA):
+            return Broker(self._spark, self.where, self._options).cluster_id()
+        if is_local(self.where):
+            return cluster_id_of(self.where)
+        content = read_text(self._spark, f"{self.where.rstrip('/')}/meta.properties")
+        return None if content is None else cluster_id_in(content.splitlines())
 
     def table(self, table: Table) -> DataFrame:
         """All rows of the table, with those columns that it has."""
@@ -198,6 +227,13 @@ class PipelineSource:
         assert table.topic is not None, f"say of which topic {table.name} is wanted"
         return self.log(table.topic)
 
+    def damage(self) -> int:
+        """Rows of `undecodable`, of all topics that are there."""
+        if self.lake is not None:
+            return self.lake.table(UNDECODABLE).count()
+        topics = [topic for topic in (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC) if self.has(topic)]
+        return sum(self.log(topic).rows(UNDECODABLE, {}).count() for topic in topics)
+
     def forget(self) -> None:
         """Frees what was kept; the source can be read on."""
         for log in self._logs.values():
@@ -214,6 +250,12 @@ class PipelineSource:
             return False
 
 
-def _lake(spark: SparkSession, where: str) -> Lake | None:
-    lake = Lake(spark, where)
-    return None if lake.manifest() is None else lake
+def _lake(spark: SparkSession, where: str, cluster: str | None) -> Lake | None:
+    lake = Lake(spark, where, cluster)
+    if lake.manifest() is not None:
+        return lake
+    if named := lake.clusters():
+        raise NoLake(f"{where} has the clusters {', '.join(named)}: name one with --as")
+    if cluster is not None:
+        raise NoLake(f"{where} is not a lake with a cluster {cluster}")
+    return None

@@ -1,53 +1,110 @@
-"""Charts of the report: matplotlib's SVG, small enough to embed in a page.
+"""Charts of the report: SVG that fits any width, follows the reader's colours and has links.
 
-Text stays text: the page can be searched, and no font is embedded. Figures are made without
-pyplot's global state; the same figures give the same bytes. Names chosen by users (groups, clients)
-are shown literally: never parsed as mathematics, and truncated if they are long.
+Positions along the time axis are percentages, so a chart fills a phone and a desktop alike while
+its text keeps its size; colours are classes of the page's style sheet, so they follow dark and
+light. A drawing library gives neither (ADR 0058). Names that users chose are escaped text, cut if
+they are long, and shown whole as the tooltip.
 """
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+import html
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+from seams.text import duration, instant
 
-PALETTE: Final = (
-    "#3b6fb6", "#d9822b", "#3f9b5f", "#b5484f", "#7b61a8",
-    "#8a6d4b", "#c46ba3", "#6b7780", "#a8a032", "#33a0ae",
-)  # fmt: skip
-COLOURS: Final = {"OK": "#5aa469", "WARN": "#e0a030", "ERR": "#c0474f"}
-LABEL: Final = 40
+COLOURS: Final = 10
+"""Classes `c0`, `c1`, ... of the style sheet: for lines and causes."""
+
+_SHARE_MIN: Final = 0.3  # percent
+_LONG_NAME: Final = 30
+LABEL: Final = 60
 """Longer names are cut."""
 
-_STYLE: Final = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "legend.frameon": False,
-    "timezone": "UTC",
-}
-_WITHOUT_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_UNUSED_ID: Final = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
-_ALONE_DAYS: Final = 1 / 12
-_WIDTH: Final = 9.5  # inches; the page scales it
+_SECOND_MS: Final = 1_000
+_MINUTE_MS: Final = 60 * _SECOND_MS
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_DAY_MS: Final = 24 * _HOUR_MS
+_STEPS_MS: Final = (
+    *(n * _SECOND_MS for n in (1, 5, 15, 30)),
+    *(n * _MINUTE_MS for n in (1, 2, 5, 10, 15, 30)),
+    *(n * _HOUR_MS for n in (1, 2, 3, 6, 12)),
+    *(n * _DAY_MS for n in (1, 2, 7, 14, 30, 90)),
+)
+_YEAR_MS: Final = 365 * _DAY_MS
+_TICKS_MAX: Final = 5
+_LETTER_PERCENT: Final = 2.0
+"""Width of a label's letter on a phone."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LANE: Final = 40  # pixels: the name above the bar
+_AXIS: Final = 22
+_PLOT: Final = 170
+
+
+class TimeAxis(NamedTuple):
+    """From the one instant to the other, ms since the epoch."""
+
+    low_ms: int
+    high_ms: int
+
+    def percent(self, at_ms: float) -> float:
+        width = max(self.high_ms - self.low_ms, 1)
+        return min(max((at_ms - self.low_ms) * 100 / width, 0.0), 100.0)
+
+    def ticks(self) -> Iterator[tuple[int, str]]:
+        """At whole minutes, hours or days: (instant, label)."""
+        width = max(self.high_ms - self.low_ms, 1)
+        years = -(-width // (_YEAR_MS * _TICKS_MAX))
+        step = next((s for s in _STEPS_MS if width / s <= _TICKS_MAX), years * _YEAR_MS)
+        day = None
+        for at in range(-(-self.low_ms // step) * step, self.high_ms + 1, step):
+            try:
+                moment = _EPOCH + timedelta(milliseconds=at)
+            except OverflowError:
+                continue
+            date = f"{moment:%b} {moment.day}"
+            if step >= _DAY_MS:
+                yield at, date if step < _YEAR_MS else f"{moment:%Y}"
+            else:
+                clock = f"{moment:%H:%M:%S}" if step < _MINUTE_MS else f"{moment:%H:%M}"
+                yield at, clock if date == day else f"{date} {clock}"
+            day = date
+
+
+class LaneSpan(NamedTuple):
+    """A part of a lane, with the class of its colour and what it says if it is pointed at."""
+
+    from_ms: int
+    to_ms: int
+    colour: str
+    title: str
+
+
+class TimelineLane(NamedTuple):
+    """A row of a timeline: its name leads to `href`; `note` is at the right."""
+
+    name: str
+    href: str
+    spans: Sequence[LaneSpan]
+    note: str = ""
 
 
 class Line(NamedTuple):
-    """A line over time: (ms since the epoch, value)."""
+    """A line over time: (ms since the epoch, value). `href`: where its name leads."""
 
     name: str
     points: Sequence[tuple[int, float]]
+    href: str = ""
+
+
+class ChartMark(NamedTuple):
+    """A point that stands out."""
+
+    at_ms: int
+    value: float
+    title: str
+    href: str = ""
 
 
 def shortened(name: str) -> str:
@@ -56,103 +113,139 @@ def shortened(name: str) -> str:
     return shown if len(shown) <= LABEL else shown[: LABEL - 1] + "…"
 
 
+def timeline(lanes: Sequence[TimelineLane], axis: TimeAxis) -> str:
+    """A lane below the other over one time axis."""
+    height = len(lanes) * _LANE
+    parts = [*_grid(axis, height)]
+    for number, lane in enumerate(lanes):
+        top = number * _LANE
+        name = (
+            f'<text x="0" y="{top + 13}" class="name">{_title(lane.name)}{_text(lane.name)}</text>'
+        )
+        parts.append(_linked(lane.href, name))
+        if lane.note:
+            # On a phone there is no room for it beside a long name.
+            kind = "note beside" if len(lane.name) > _LONG_NAME else "note"
+            note = f'<text x="100%" y="{top + 13}" class="{kind}" text-anchor="end">'
+            parts.append(f"{note}{html.escape(lane.note)}</text>")
+        parts.append(f'<rect class="lane" x="0" y="{top + 18}" width="100%" height="16"/>')
+        parts += (_span(span, axis, top + 18, 16) for span in lane.spans)
+    return _svg(parts, height + _AXIS)
+
+
+def _span(span: LaneSpan, axis: TimeAxis, top: int, height: int) -> str:
+    left = axis.percent(span.from_ms)
+    share = axis.percent(span.to_ms) - left
+    width = f"{share:.3f}%" if share > _SHARE_MIN else "3"  # of no width nothing is drawn
+    return (
+        f'<rect class="span {span.colour}" x="{left:.3f}%" y="{top}" width="{width}" '
+        f'height="{height}">{_title(span.title)}</rect>'
+    )
+
+
 def lines_over_time(
-    lines: Sequence[Line], unit: str, marks: Sequence[tuple[int, float]] = ()
+    lines: Sequence[Line], axis: TimeAxis, unit: str, marks: Sequence[ChartMark] = ()
 ) -> str:
-    """One line each; `marks` are points that stand out."""
+    """One line each, from zero up, with a legend; a line of one point is a dot."""
+    values = [value for line in lines for _, value in line.points]
+    top_value = _round_up(max([*values, *(mark.value for mark in marks), 0.0]))
+    scale = _PLOT / top_value
 
-    def draw(axes: Axes) -> None:
-        for number, line in enumerate(lines):
-            axes.plot(
-                [_moment(at) for at, _ in line.points],
-                [value for _, value in line.points],
-                color=PALETTE[number % len(PALETTE)],
-                linestyle="-" if number < len(PALETTE) else "--",
-                linewidth=1.3,
-                marker="." if len(line.points) < 3 else None,
-                label=shortened(line.name),
+    def y(value: float) -> float:
+        return _PLOT - value * scale + 14
+
+    parts = [f'<text x="0" y="10" class="note">{html.escape(unit)}</text>']
+    for share in (1.0, 0.5):
+        at = y(top_value * share)
+        parts.append(f'<line class="grid" x1="0" x2="100%" y1="{at:.1f}" y2="{at:.1f}"/>')
+        shown = f"{top_value * share:,g}"
+        parts.append(f'<text x="0" y="{at + 12:.1f}" class="note">{shown}</text>')
+    parts += _grid(axis, _PLOT + 14)
+    plotted = []
+    for number, line in enumerate(lines):
+        colour = f"c{number % COLOURS}"
+        points = [(axis.percent(at), y(value)) for at, value in line.points]
+        if len(points) == 1:
+            ((x, height),) = points
+            parts.append(f'<circle class="dot {colour}" cx="{x:.2f}%" cy="{height:.1f}" r="4"/>')
+        else:
+            path = " ".join(f"{x * 10:.1f},{height:.1f}" for x, height in points)
+            plotted.append(
+                f'<polyline class="line {colour}" points="{path}">{_title(line.name)}</polyline>'
             )
-        if marks:
-            axes.plot(
-                [_moment(at) for at, _ in marks],
-                [value for _, value in marks],
-                linestyle="",
-                marker="v",
-                color=COLOURS["ERR"],
-                label="storm",
-            )
-        locator = AutoDateLocator()
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        axes.set_xlabel("UTC")
-        axes.yaxis.set_major_formatter(_figures())
-        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
-        low, high = axes.get_xlim()
-        if len({at for line in lines for at, _ in line.points}) == 1:
-            # A single instant would get an axis of four years.
-            axes.set_xlim((low + high - _ALONE_DAYS) / 2, (low + high + _ALONE_DAYS) / 2)
-        axes.set_ylabel(unit)
-        _legend(axes)
-
-    return _svg(draw, height=3.2)
+    parts.append(
+        f'<svg x="0" y="0" width="100%" height="{_PLOT + 14}" viewBox="0 0 1000 {_PLOT + 14}" '
+        f'preserveAspectRatio="none">{"".join(plotted)}</svg>'
+    )
+    for mark in marks:
+        dot = (
+            f'<circle class="mark" cx="{axis.percent(mark.at_ms):.2f}%" '
+            f'cy="{y(mark.value):.1f}" r="5">{_title(mark.title)}</circle>'
+        )
+        parts.append(_linked(mark.href, dot))
+    return _svg(parts, _PLOT + 14 + _AXIS) + legend(
+        [(line.name, f"c{number % COLOURS}", line.href) for number, line in enumerate(lines)]
+    )
 
 
-def stacked_bars(
-    bars: Sequence[tuple[str, Mapping[str, float]]],
-    parts: Sequence[str],
-    unit: str,
-    colours: Mapping[str, str] | None = None,
-) -> str:
-    """A horizontal bar for each name, made of the parts, the first name on top."""
-    colours = colours or {}
-
-    def draw(axes: Axes) -> None:
-        places = list(range(len(bars)))
-        left = [0.0] * len(bars)
-        for number, part in enumerate(parts):
-            widths = [values.get(part, 0.0) for _, values in bars]
-            colour = colours.get(part, PALETTE[number % len(PALETTE)])
-            axes.barh(places, widths, left=left, color=colour, label=shortened(part))
-            left = [before + width for before, width in zip(left, widths, strict=True)]
-        axes.set_yticks(places, [shortened(name) for name, _ in bars])
-        axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
-        axes.margins(x=0)
-        # What is counted is whole.
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(_figures())
-        axes.set_xlabel(unit)
-        _legend(axes)
-
-    return _svg(draw, height=1.3 + 0.24 * len(bars))
+def legend(entries: Sequence[tuple[str, str, str]]) -> str:
+    """(name, class of its colour, where it leads)"""
+    shown = []
+    for name, colour, href in entries:
+        label = f"<a href={_quoted(href)}>{_text(name)}</a>" if href else _text(name)
+        shown.append(f'<span><b class="{colour}"></b>{label}</span>')
+    return f'<p class="legend">{"".join(shown)}</p>'
 
 
-def _figures() -> FuncFormatter:
-    """25k, 3M; but 0.5, which an engineer would call 500m."""
-    large = EngFormatter(sep="")
-    return FuncFormatter(lambda value, _: f"{value:g}" if abs(value) < 1_000 else large(value))
+def span_title(name: str, from_ms: int, to_ms: int) -> str:
+    return f"{name}: {instant(from_ms)}, for {duration(to_ms - from_ms)}"
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+def _grid(axis: TimeAxis, height: int) -> Iterator[str]:
+    free = 0.0  # from where on there is room for a label
+    for at, label in axis.ticks():
+        x = axis.percent(at)
+        yield f'<line class="grid" x1="{x:.2f}%" x2="{x:.2f}%" y1="0" y2="{height}"/>'
+        if x < free:
+            continue
+        free = x + _LETTER_PERCENT * len(label)
+        anchor = "start" if x < 8 else "end" if x > 92 else "middle"
+        yield (
+            f'<text x="{x:.2f}%" y="{height + 15}" class="note" text-anchor="{anchor}">'
+            f"{html.escape(label)}</text>"
+        )
 
 
-def _moment(at_ms: int) -> float:
-    """As the library counts time: days since 1970."""
-    return at_ms / 86_400_000
+def _round_up(value: float) -> float:
+    """To one, two or five, and zeros."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= value)
 
 
-def _svg(draw: Callable[[Axes], None], height: float) -> str:
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": "rollcall"}), warnings.catch_warnings():
-        # A name in a script that the measuring font lacks is still shown: by the reader's fonts.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=(_WIDTH, height))
-        draw(figure.add_subplot())
-        written = io.StringIO()
-        figure.savefig(written, format="svg", bbox_inches="tight", metadata=_WITHOUT_METADATA)
-    return _embeddable(written.getvalue())
+def _linked(href: str, inside: str) -> str:
+    return f"<a href={_quoted(href)}>{inside}</a>" if href else inside
 
 
-def _embeddable(svg: str) -> str:
-    """Without a prologue, and with no name that another chart of the page may have."""
-    return _UNUSED_ID.sub("", svg[svg.index("<svg") :])
+def _quoted(text: str) -> str:
+    return f'"{html.escape(text)}"'
+
+
+def _text(name: str) -> str:
+    return html.escape(shortened(name))
+
+
+def _title(text: str) -> str:
+    return f"<title>{html.escape(text)}</title>"
+
+
+def _svg(parts: Sequence[str], height: int) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{height}">'
+        f"{''.join(parts)}</svg>"
+    )

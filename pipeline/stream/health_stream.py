@@ -31,6 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
 from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
+from pipeline.derive.lag_samples import each_once
 from pipeline.derive.sliding import PAST_MS, last_samples, stalls_begun, storms
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.source_check import check_broker
@@ -243,7 +244,7 @@ class HealthStream:
         )
         columns = STATE_SCHEMAS["samples"].replace(",", "").split()[::2]
         before = known.table(spark, "samples")
-        samples = self._keep(new.select(*columns).unionByName(before))
+        samples = self._keep(each_once(new.select(*columns).unionByName(before)))
         since_ms = max(0, clock.judged_to_ms + 1 - _BACK_MS)
         partitions = partition_health(samples, since_ms, judge_to + 1, every_ms=STREAM_INTERVAL_MS)
         return _Health(samples, self._keep(partitions), sampled_ms, judge_to)

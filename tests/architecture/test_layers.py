@@ -27,7 +27,6 @@ HOMES = {
     "jpype": ("drills/clients/java.py",),
     "jwt": ("broker/net/", "security/"),
     "kafka": ("drills/clients/kafka_python.py",),
-    "matplotlib": ("pipeline/report/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "msgspec": (
         "cli/log_stat.py",

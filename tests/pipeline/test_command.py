@@ -6,12 +6,16 @@ cannot find it; no Spark is started here.
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from cli.commands import cli
 from docs.make_pipeline import pipeline_text
@@ -19,11 +23,12 @@ from pipeline.doctor import CheckStatus, _left_mib, run_checks
 from pipeline.java import NoJava, find_java
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
+from pipeline.session import start_session
 from pipeline.tables import TABLES
 from tests.pipeline.logs import commit, write_log
 
 ROOT = Path(__file__).parents[2]
-PIPELINE = ("pyspark", "pyarrow", "pandas", "numpy", "py4j", "matplotlib")
+PIPELINE = ("pyspark", "pyarrow", "pandas", "numpy", "py4j")
 
 
 def rollcall(*words: str) -> Result:
@@ -147,6 +152,40 @@ def test_the_doctor_checks_the_packages_and_the_workers_python(
     assert found["numpy"].status is CheckStatus.OK
     assert found["Python of the workers"].status is CheckStatus.FAILED
     assert "does not start" in found["Python of the workers"].detail
+
+
+def test_the_doctor_finds_that_the_kafka_connector_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.9.9")
+
+    (found,) = (check for check in run_checks() if check.what == "Kafka connector")
+
+    assert found.status is CheckStatus.WARNING
+    assert "spark-sql-kafka-0-10_2.13:4.9.9" in found.detail
+    assert "pip install 'pyspark==4.0.0'" in found.detail
+    assert "--set spark.jars=" in found.detail
+
+
+def test_a_connector_that_spark_does_not_find_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark's Java ends when it has not found the packages, before it tells its port."""
+
+    def ends(_builder: object) -> NoReturn:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", ends)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        where = f"kafka://127.0.0.1:{listening.getsockname()[1]}"
+        ran = rollcall("run", "all", "--from", where, "--to", str(tmp_path))
+
+    assert ran.exit_code == 2
+    assert "could not load its Kafka connector" in ran.stderr.splitlines()[-1]
+    with pytest.raises(PySparkRuntimeError):  # without a connector it is something else
+        start_session("local[1]")
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def owner(history: History, commit: Commit) -> str | None:
     found = None
     for generation in history.generations:
         if generation.group == commit.group and generation.log_offset < commit.log_offset:
+            found = None  # a generation without the partition leaves it without an owner
             for member, owned in generation.owned.items():
                 if (commit.topic, commit.partition) in owned:
                     found = member
@@ -200,3 +201,17 @@ def test_a_storm_stands_out_from_its_own_hour(spark: SparkSession) -> None:
         expected = (minutes[row.minute_ms // 60_000] - usual) / max(spread, 1)
         assert row.score == pytest.approx(expected)
     assert max(found, key=lambda row: row.score).minute_ms == 31 * 60_000
+
+
+def test_a_step_that_does_not_fit_into_64_bits_is_unknown(spark: SparkSession) -> None:
+    """A client may commit any number of 64 bits, and no job ends for that."""
+    lowest, highest = -(1 << 63), (1 << 63) - 1
+    commits = [
+        Commit(n, START_MS + n, "odd", "t", 0, offset)
+        for n, offset in enumerate([lowest, highest, lowest])
+    ]
+    effective = effective_commits(commits_frame(spark, [History(0, commits)]), None)
+
+    (found,) = commit_rate(in_order(effective)).collect()
+
+    assert (found.commits, found.advanced) == (3, None)

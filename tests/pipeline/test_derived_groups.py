@@ -26,9 +26,13 @@ from history.entry_values import (
 from pipeline.decode.rows import group_events
 from pipeline.derive import anomalies as odd
 from pipeline.derive.audit import audit
+from pipeline.derive.commit_rate import group_rate
+from pipeline.derive.group_health import EXPIRES_MS, partition_health
+from pipeline.derive.lag_samples import deletions, each_once
 from pipeline.derive.lag_trend import lag_trend, with_delay
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
-from pipeline.tables import GROUP_EVENTS, LAG_SAMPLES
+from pipeline.result_tables import RESULTS
+from pipeline.tables import GROUP_EVENTS, GROUP_METADATA_TABLE, LAG_SAMPLES
 from tests.pipeline.histories import START_MS, a_history, frame, metadata_frame
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -183,7 +187,7 @@ def test_the_trend_of_an_hour_is_the_line_through_its_samples(spark: SparkSessio
         lag = max(0, lag - 40 + chance.randrange(-15, 16))
         rows.append(("g", 0, START_MS // HOUR * HOUR + minute * 60_000, 100 * minute, lag))
 
-    (found,) = lag_trend(samples_frame(spark, rows)).collect()
+    (found,) = lag_trend(each_once(samples_frame(spark, rows))).collect()
 
     xs = [minute * 60.0 for minute in range(60)]
     ys = [float(row[4]) for row in rows]
@@ -214,7 +218,150 @@ def test_a_lag_that_grows_is_never_made_up_for(spark: SparkSession) -> None:
     assert found[1].slope_error_per_s is None
 
 
+def test_a_delay_that_is_unknown_is_null(spark: SparkSession) -> None:
+    """The records that wait were written before the first sample: nobody knows when."""
+    hour = START_MS // HOUR * HOUR
+    stuck = [("g", 0, hour + n * 60_000, 100, 2_600) for n in range(20)]
+    late = [("g", 1, hour + n * 60_000, 100 * n, 50 if n == 0 else 0) for n in range(40)]
+
+    samples = samples_frame(spark, stuck + late)
+    found = {row.partition: row for row in lag_trend(each_once(samples)).collect()}
+
+    assert found[0].delay_p95_s is None
+    assert found[0].lag_last == 2_600
+    assert found[1].delay_p95_s == 0.0  # one sample of forty is above the percentile
+    delays = with_delay(samples).where("partition = 0").collect()
+    assert {row.delay_s for row in delays} == {None}
+
+
+def test_windows_that_are_repeated_count_once(spark: SparkSession) -> None:
+    """A keepalive and a start repeat whole windows: 20 commits, of which 10 come three times."""
+    hour = START_MS // HOUR * HOUR
+    rows = [("g", 0, hour + n * 60_000, 10 * n, 5 * n) for n in range(20)]
+    again = rows + rows[:10] * 2
+
+    once, twice = (
+        [tuple(row) for row in lag_trend(each_once(samples_frame(spark, seen))).collect()]
+        for seen in (rows, again)
+    )
+
+    assert once == twice
+    (found,) = lag_trend(each_once(samples_frame(spark, again))).collect()
+    assert found.samples == 20
+
+
+def test_a_deleted_offset_has_no_forecast_and_no_health(spark: SparkSession) -> None:
+    hour = START_MS // HOUR * HOUR
+    rows = [
+        (group, 0, hour + n * 60_000, 10 * n, 500 - 5 * n)
+        for group in ("gone", "back", "stays")
+        for n in range(15)
+    ]
+    again = [("back", 0, hour + (40 + n) * 60_000, 10 * n, 500 - 5 * n) for n in range(5)]
+    deleted = spark.createDataFrame(
+        [("gone", "orders", 0, hour + 20 * 60_000), ("back", "orders", 0, hour + 20 * 60_000)],
+        "group string, topic string, partition int, at_ms long",
+    )
+    samples = each_once(samples_frame(spark, rows + again))
+
+    trend = {row.group: row for row in lag_trend(samples, deleted).collect()}
+    health = partition_health(
+        samples, hour, hour + HOUR, every_ms=60_000, deleted=deleted
+    ).collect()
+
+    assert trend["gone"].deleted_ms == hour + 20 * 60_000
+    assert (trend["gone"].catch_up_s, trend["gone"].catch_up_high_s) == (None, None)
+    assert trend["back"].deleted_ms is None
+    assert trend["stays"].catch_up_s > 0
+    minutes = {
+        group: sorted((row.at_ms - hour) // 60_000 for row in health if row.group == group)
+        for group in ("gone", "back", "stays")
+    }
+    assert minutes["gone"] == list(range(20))
+    assert minutes["back"] == [*range(20), *range(40, 60)]
+    assert minutes["stays"] == list(range(60))
+    last = max((row for row in health if row.group == "back"), key=lambda row: row.at_ms)
+    assert last.commits == 5  # not those from before the deletion
+    assert EXPIRES_MS > HOUR
+
+
+def test_deletions_are_the_tombstones_that_count(spark: SparkSession) -> None:
+    commits = spark.createDataFrame(
+        [("g", "t", 0, True, 5), ("g", "t", 1, False, 6), ("h", "t", 0, True, None)],
+        "group string, topic string, partition int, tombstone boolean, effective_at_ms long",
+    )
+
+    assert [tuple(row) for row in deletions(commits).collect()] == [("g", "t", 0, 5)]
+
+
 # Anomalies.
+
+
+def storm_of(spark: SparkSession, minutes: int) -> list[str]:
+    """The kinds that are found in so many minutes with five commits and one with a thousand."""
+    usual = [(n * 60_000, "g", 5) for n in range(minutes)]
+    rates = spark.createDataFrame(
+        [*usual, (minutes * 60_000, "g", 1_000)], "minute_ms long, group string, commits long"
+    )
+    return [row.kind for row in odd.commit_storm_rows(group_rate(rates)).collect()]
+
+
+def test_a_storm_needs_a_baseline(spark: SparkSession) -> None:
+    assert storm_of(spark, 3) == []
+    assert storm_of(spark, odd.BASELINE_MINUTES_MIN - 1) == []
+    assert storm_of(spark, odd.BASELINE_MINUTES_MIN) == ["commit_storm"]
+
+
+def test_offsets_beyond_the_end_of_a_log_are_no_growth(spark: SparkSession) -> None:
+    """56 records are committed of a log in which nothing was produced."""
+    begin = START_MS // HOUR * HOUR
+    rows = [
+        {"group": "g", "topic": "orders", "partition": p, "at_ms": begin + n * 60_000,
+         "committed_offset": 8 * n if p == 0 else n // 4, "lag": 0,
+         "log_end_offset": 0 if p == 0 else n // 4, "log_partition": 0, "log_offset": n}
+        for n in range(8) for p in range(3)
+    ]  # fmt: skip
+    repeated = [{**row, "log_end_offset": row["committed_offset"]} for row in rows]
+
+    found = odd.hot_partitions(each_once(frame(spark, LAG_SAMPLES, rows + repeated))).collect()
+
+    assert found == []
+    (trend,) = (
+        lag_trend(each_once(frame(spark, LAG_SAMPLES, rows))).where("partition = 0").collect()
+    )
+    assert trend.produced_per_s == 0.0
+
+
+def test_an_assignment_that_cannot_be_read_is_no_skew(spark: SparkSession) -> None:
+    def members(*assigned: list | None) -> list[tuple]:
+        return [(f"m{n}", None, "c", "/h", 1, 1, [], owned) for n, owned in enumerate(assigned)]
+
+    four = [("orders", [0, 1, 2, 3])]
+    rows = [
+        {"log_partition": 0, "log_offset": n, "log_timestamp_ms": START_MS, "group": group,
+         "group_type": "classic", "protocol_type": "consumer", "generation": 1, "tombstone": False,
+         "members": listed, "member_count": len(listed)}
+        for n, (group, listed) in enumerate(
+            {"unknown": members(four, None), "known": members(four, [])}.items()
+        )
+    ]  # fmt: skip
+
+    found = odd.skewed_assignment_rows(frame(spark, GROUP_METADATA_TABLE, rows)).collect()
+
+    assert [row.group for row in found] == ["known"]
+
+
+def test_a_sum_with_an_unknown_number_is_unknown(spark: SparkSession) -> None:
+    rows = [
+        {"group": "g", "began_at_ms": START_MS, "client_id": "c", "duration_ms": duration_ms,
+         "partitions_moved": moved, "unowned_partition_seconds": 0.5}
+        for duration_ms, moved in ((5, 1), (None, 2))
+    ]  # fmt: skip
+
+    (found,) = rebalance_stats(frame(spark, RESULTS["rebalances"], rows)).collect()
+
+    assert (found.duration_total_ms, found.duration_max_ms) == (None, 5)
+    assert (found.partitions_moved, found.unowned_partition_seconds) == (3, 1.0)
 
 
 def test_stalls_are_shown_as_runs(spark: SparkSession) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.derive.group_health import group_health, partition_health
+from pipeline.derive.lag_samples import each_once
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -108,7 +109,7 @@ def test_a_sample_that_came_twice_counts_once(spark: SparkSession) -> None:
     once = [("g", "t", 0, *commit) for commit in commits]
 
     def verdicts(rows: list[tuple[str, str, int, int, int, int]]) -> list[object]:
-        samples = spark.createDataFrame(rows, SCHEMA)
+        samples = each_once(spark.createDataFrame(rows, SCHEMA))
         found = partition_health(samples, 0, 10 * MINUTE, every_ms=MINUTE, intervals=3)
         return sorted(map(tuple, found.collect()))
 

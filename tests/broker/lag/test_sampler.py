@@ -18,7 +18,7 @@ from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
 from history.lag.model import LagStatus
-from history.lag.records import Sample
+from history.lag.records import Sample, decode_sample, encode_sample
 from history.lag.store import LagLimits, LagStore
 from history.lag.window import SampledCommit
 from protocol.names import GroupId, GroupState, MemberId, TopicName
@@ -466,3 +466,22 @@ async def test_who_committed_beyond_the_end_is_not_ok() -> None:
     world.commit(100)
     await world.round()
     assert world.statuses == {LagStatus.OK}
+
+
+async def test_a_commit_beyond_the_end_is_written_with_the_end() -> None:
+    """Its lag is 0, which would otherwise say that the log ends where the commit is."""
+    world = World(1)
+    await world.round()
+    world.now_ms += 1_000
+    world.commit(156)
+
+    (written,) = await world.round()
+
+    (commit,) = written.partitions[0]
+    assert (commit.committed_offset, commit.lag) == (156, 0)
+    assert written.ends == dict.fromkeys(range(4), 100)
+    assert decode_sample(*encode_sample(written)).ends == written.ends
+    world.now_ms += 1_000
+    world.commit(100)
+    (ordinary,) = await world.round()
+    assert ordinary.ends == {}

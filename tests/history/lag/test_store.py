@@ -1,5 +1,6 @@
 """The book of all windows: bounded, forgetful of what is gone, restored after a restart."""
 
+import msgpack
 import pytest
 
 from coordinator.member_identity import MemberIdentity
@@ -142,6 +143,13 @@ def test_a_restored_group_that_is_gone_is_forgotten_in_the_first_round() -> None
     assert (set(book.groups), book.windows) == ({"a"}, 1)
 
 
+def with_ends(ends: object) -> bytes:
+    said = {"v": 1, "topic": "t", "at": 1, "whole": False, "partitions": [], "ends": ends}
+    packed = msgpack.packb(said)
+    assert isinstance(packed, bytes)
+    return packed
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -151,6 +159,9 @@ def test_a_restored_group_that_is_gone_is_forgotten_in_the_first_round() -> None
         (b"\xff", b"\x80"),
         (b"g", b"\x80"),
         (b"g", b"\x93\x01\x02\x03"),
+        (b"g", with_ends(5)),
+        (b"g", with_ends([[0, "7"]])),
+        (b"g", with_ends([[0, -1]])),
     ],
 )
 def test_nonsense_in_the_topic_is_no_sample(key: bytes | None, value: bytes | None) -> None:
