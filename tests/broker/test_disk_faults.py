@@ -252,8 +252,9 @@ async def test_a_failed_disk_ends_the_process_with_exit_code_1(
     )
     log = io.StringIO()
     observer = Observer(open_log("human", "info", log))
+    ports = Ports([bound], None)
     running = asyncio.ensure_future(
-        _run(config, observer, data_dir, Ports([bound], None), {}, {}, None, repair=False)
+        _run(config, observer, data_dir, ports, {}, {}, None, lambda *_: None, repair=False)
     )
     client = await Client.connect(bound.port)
     await until(lambda: "Startup complete." in log.getvalue())

@@ -347,7 +347,7 @@ async def test_a_wrong_password_with_a_fin_is_answered_late() -> None:
 async def test_a_renewal_between_pipelined_requests() -> None:
     """An answer that is missing still comes first; what is behind the renewal is of the session."""
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
+    async with Shell(clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             await log_in(client)
@@ -368,7 +368,7 @@ async def test_a_renewal_between_pipelined_requests() -> None:
 async def test_a_renewal_that_fails_behind_a_missing_answer() -> None:
     clock = SteppedClock()
     limits = ServerLimits(failed_authentication_delay_ms=0)
-    async with Shell(limits, clock=clock) as shell:
+    async with Shell(limits, clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             await log_in(client)
@@ -386,7 +386,7 @@ async def test_a_renewal_that_fails_behind_a_missing_answer() -> None:
 
 async def test_a_session_that_ends_behind_a_missing_answer() -> None:
     clock = SteppedClock()
-    async with Shell(clock=clock) as shell:
+    async with Shell(clock=clock.system) as shell:
         with secured(shell, access(max_reauth_ms=5_000)):
             client = await shell.client()
             await log_in(client)
