@@ -102,7 +102,10 @@ def _read_commits(batch: bytes, header: BatchHeader) -> list[StoredCommits] | No
 
 
 def _record_size(batch: bytes, at: int, end: int) -> int:
-    """Of the record that begins here, with its length, if that has up to two bytes; or 0."""
+    """Of the record that begins here, with its length, if that has up to two bytes; or 0.
+
+    0 too if it is too short for a commit: then its fields may be beyond the end of the batch.
+    """
     if at + 2 > end:
         return 0
     length = batch[at]
@@ -112,7 +115,7 @@ def _record_size(batch: bytes, at: int, end: int) -> int:
         size = ((length & 0x7F | second << 7) >> 1) + 2
         if second >= _ONE_BYTE:
             return 0
-    return 0 if length & 1 or at + size > end else size
+    return 0 if length & 1 or size <= _VALUE_BYTES or at + size > end else size
 
 
 def _add_run(

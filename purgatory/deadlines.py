@@ -7,9 +7,14 @@ has a hierarchical timing wheel here (`TimingWheel`), whose buckets are as wide 
 """
 
 from collections.abc import Iterator
-from typing import Generic, Protocol, TypeVar
+from itertools import islice
+from typing import Final, Generic, Protocol, TypeVar
 
 from sortedcontainers import SortedList
+
+DUE_AT_ONCE: Final = 256
+"""Ops read from a bucket at once: a dict whose first entries went is searched from its beginning
+each time, so reading them one by one takes the square of their number."""
 
 
 class HasDeadline(Protocol):
@@ -81,6 +86,8 @@ class Deadlines(Generic[OpT]):
         Ops may be removed or added while the caller works through the due ones.
         """
         while (deadline_ms := self.next_ms()) is not None and deadline_ms <= now_ms:
-            op = next(iter(self._buckets[deadline_ms]))
-            self.remove(op)
-            yield op
+            for op in tuple(islice(self._buckets[deadline_ms], DUE_AT_ONCE)):
+                if self.next_ms() != deadline_ms:
+                    break  # the caller added an earlier one, or removed the others
+                if self.remove(op):
+                    yield op

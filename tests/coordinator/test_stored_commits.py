@@ -95,6 +95,14 @@ def test_a_damaged_batch_is_read_as_its_records_are(batch: bytes, data: st.DataO
     assert outcome(loaded_records, bytes(damaged)) == outcome(logged_records, bytes(damaged))
 
 
+@pytest.mark.parametrize("records", [b"\x00\x00", b"\x02\x00", b"\x04\x00\x00", b"\x54" * 43])
+def test_records_too_short_for_a_commit_are_invalid(records: bytes) -> None:
+    batch = bytearray(encode_batch([(b"k", b"v")], 0, AT_MS, 2)[:HEADER_BYTES] + records)
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    with pytest.raises(InvalidBatch):
+        loaded_records(bytes(batch))
+
+
 def outcome(read: object, batch: bytes) -> object:
     assert callable(read)
     try:

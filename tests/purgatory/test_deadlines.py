@@ -1,9 +1,10 @@
 """The table of deadlines: what comes next, and what is due while it is worked through."""
 
 import random
+from itertools import islice
 from typing import NamedTuple
 
-from purgatory.deadlines import Deadlines
+from purgatory.deadlines import DUE_AT_ONCE, Deadlines
 
 
 class Filed(NamedTuple):
@@ -50,6 +51,31 @@ def test_what_is_added_while_due_ones_are_worked_through_comes_if_it_is_due() ->
             deadlines.add(Filed("later", 2))
     assert came == ["a", "now"]
     assert deadlines.next_ms() == 2
+
+
+def test_many_of_one_millisecond_come_in_order_also_when_an_earlier_one_is_added() -> None:
+    deadlines: Deadlines[Filed] = Deadlines()
+    filed = [Filed(str(number), 2) for number in range(2 * DUE_AT_ONCE + 1)]
+    for op in filed:
+        deadlines.add(op)
+    came: list[Filed] = []
+    for op in deadlines.pop_due(2):
+        came.append(op)
+        if len(came) == 3:
+            deadlines.add(Filed("earlier", 1))
+            deadlines.remove(filed[-1])
+    assert came == [*filed[:3], Filed("earlier", 1), *filed[3:-1]]
+    assert len(deadlines) == 0
+    assert deadlines.next_ms() is None
+
+
+def test_due_ones_that_nobody_asked_for_stay_filed() -> None:
+    deadlines: Deadlines[Filed] = Deadlines()
+    filed = [Filed(str(number), 2) for number in range(DUE_AT_ONCE)]
+    for op in filed:
+        deadlines.add(op)
+    assert list(islice(deadlines.pop_due(2), 100)) == filed[:100]
+    assert list(deadlines.pop_due(2)) == filed[100:]
 
 
 def test_removals_leave_no_empty_millisecond() -> None:
