@@ -277,7 +277,8 @@ class Hold:
         trace: TracebackType | None,
     ) -> None:
         number, self._number = self._number, None
-        self._daemon._ask("release", hold=number)
+        if not self._daemon.is_closed:  # A closed daemon holds nothing back.
+            self._daemon._ask("release", hold=number)
 
     @property
     def count(self) -> int:

@@ -370,3 +370,12 @@ def test_sessions_of_the_consumer_protocol_end_too(rollcall: Rollcall) -> None:
     assert [each.member_id for each in rollcall.group("billing").members] == ["m-2"]
     rollcall.advance(46)
     rollcall.wait("billing", state="Empty", members=0)
+
+
+def test_a_hold_on_a_closed_daemon_leaves_the_error_of_the_test_alone() -> None:
+    from rollcall.testing import ForkServer
+
+    with ForkServer() as server, server.start() as daemon:
+        with pytest.raises(KeyError), daemon.hold("SyncGroup"):
+            daemon.close()
+            raise KeyError
