@@ -115,7 +115,7 @@ def check_inactive(cluster: Cluster, group_id: str) -> None:
     if group is not None and group.state != _EMPTY:
         raise GroupActive(
             f"offsets can only be reset while the group {group_id!r} is inactive, but its state "
-            f"is {group.state}: stop its {len(group.members)} members first"
+            f"is {group.state}: stop its members first"
         )
 
 
