@@ -9,6 +9,7 @@ until a test asks for a daemon. docs/pytest.md.
 """
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,17 +56,15 @@ def rollcall_factory(
 
     Properties have underscores for their dots, or are given as a mapping with Kafka's names.
     """
-    daemons: list[Rollcall] = []
+    with ExitStack() as daemons:
 
-    def start(*mapping: object, **properties: object) -> "Rollcall":
-        daemon = _rollcall_server.start(*mapping, **properties)  # type: ignore[arg-type]  # it checks
-        daemons.append(daemon)
-        _report_on(request.node, daemon, since_ms=0)
-        return daemon
+        def start(*mapping: object, **properties: object) -> "Rollcall":
+            daemon = _rollcall_server.start(*mapping, **properties)  # type: ignore[arg-type]  # it checks
+            daemons.callback(daemon.close)
+            _report_on(request.node, daemon, since_ms=0)
+            return daemon
 
-    yield start
-    for daemon in reversed(daemons):
-        daemon.close()
+        yield start
 
 
 def _report_on(node: pytest.Item, daemon: "Rollcall", since_ms: int) -> None:
