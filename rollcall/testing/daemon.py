@@ -7,6 +7,7 @@ clock that jumps ahead.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -159,7 +160,7 @@ class Rollcall:
         Raises WaitTimedOut, with how the group is instead, after `timeout` real seconds.
         """
         _check_wait(state, members)
-        ends_s = time.monotonic() + timeout
+        ends_s = _end_of(timeout)
         while not _is_as_asked(found := self.group(group), state, members):
             if time.monotonic() >= ends_s:
                 raise _not_in_time(found, state, members, timeout)
@@ -176,7 +177,7 @@ class Rollcall:
     ) -> GroupDescription:
         """As `wait`, while the event loop runs on."""
         _check_wait(state, members)
-        ends_s = time.monotonic() + timeout
+        ends_s = _end_of(timeout)
         while not _is_as_asked(found := self.group(group), state, members):
             if time.monotonic() >= ends_s:
                 raise _not_in_time(found, state, members, timeout)
@@ -277,8 +278,13 @@ class Hold:
         trace: TracebackType | None,
     ) -> None:
         number, self._number = self._number, None
-        if not self._daemon.is_closed:  # A closed daemon holds nothing back.
+        if self._daemon.is_closed:  # A closed daemon holds nothing back.
+            return
+        try:
             self._daemon._ask("release", hold=number)
+        except DaemonDied:
+            if error is None:  # Otherwise the error in the block says more.
+                raise
 
     @property
     def count(self) -> int:
@@ -291,14 +297,14 @@ class Hold:
 
     def wait(self, count: int = 1, timeout: float = 10) -> None:
         """Until so many requests wait. Raises WaitTimedOut after `timeout` real seconds."""
-        ends_s = time.monotonic() + timeout
+        ends_s = _end_of(timeout)
         while (held := self.count) < count:
             self._check(held, count, timeout, ends_s)
             time.sleep(WAIT_POLL_S)
 
     async def wait_async(self, count: int = 1, timeout: float = 10) -> None:  # noqa: ASYNC109
         """As `wait`, while the event loop runs on."""
-        ends_s = time.monotonic() + timeout
+        ends_s = _end_of(timeout)
         while (held := self.count) < count:
             self._check(held, count, timeout, ends_s)
             await asyncio.sleep(WAIT_POLL_S)
@@ -308,6 +314,12 @@ class Hold:
             raise NotPossible(f"{self._api} is not held: use `with daemon.hold(...) as hold`")
         if time.monotonic() >= ends_s:
             raise WaitTimedOut(f"{held} of {count} {self._api} requests came within {timeout:g} s")
+
+
+def _end_of(timeout: float) -> float:
+    if math.isnan(timeout):
+        raise WrongQuestion("timeout is a number of seconds, not nan")
+    return time.monotonic() + timeout
 
 
 def _check_wait(state: str | None, members: int | None) -> None:

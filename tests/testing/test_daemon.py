@@ -158,6 +158,8 @@ def test_a_wait_for_a_state_that_does_not_exist_is_refused(rollcall_session: Rol
         rollcall_session.wait("billing", state="stable")
     with pytest.raises(WrongQuestion, match="give a state"):
         rollcall_session.wait("billing")
+    with pytest.raises(WrongQuestion, match="timeout is a number of seconds, not nan"):
+        rollcall_session.wait("billing", state="Stable", timeout=float("nan"))
 
 
 async def test_a_coroutine_waits_while_its_loop_runs_on(rollcall: Rollcall) -> None:
@@ -372,14 +374,24 @@ def test_sessions_of_the_consumer_protocol_end_too(rollcall: Rollcall) -> None:
     rollcall.wait("billing", state="Empty", members=0)
 
 
-def _close_while_held(daemon: Rollcall) -> None:
+def _close(daemon: Rollcall) -> None:
+    daemon.close()
+
+
+def _kill(daemon: Rollcall) -> None:
+    os.kill(daemon.pid, signal.SIGKILL)
+    until(lambda: not is_running(daemon.pid))
+
+
+def _end_while_held(daemon: Rollcall, end: Callable[[Rollcall], None]) -> None:
     with daemon.hold("SyncGroup"):
-        daemon.close()
+        end(daemon)
         raise KeyError
 
 
-def test_a_hold_on_a_closed_daemon_leaves_the_error_of_the_test_alone(
-    rollcall_factory: Callable[[], Rollcall],
+@pytest.mark.parametrize("end", [_close, _kill])
+def test_a_hold_on_a_daemon_that_has_ended_leaves_the_error_of_the_test_alone(
+    rollcall_factory: Callable[[], Rollcall], end: Callable[[Rollcall], None]
 ) -> None:
     with pytest.raises(KeyError):
-        _close_while_held(rollcall_factory())
+        _end_while_held(rollcall_factory(), end)
