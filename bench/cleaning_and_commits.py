@@ -16,18 +16,17 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from bench.cleaner import SETTINGS, fill
+from bench.running_daemon import running_daemon
 from storage.api import TopicPartition
 from storage.disk import RealDisk
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
 
-ROLLCALL = Path(sys.executable).with_name("rollcall")
 PLAIN = {
     "group.initial.rebalance.delay.ms": "0",
     "rollcall.offsets.history.ms": "0",
@@ -37,37 +36,18 @@ PLAIN = {
 }
 
 
-def start(data: Path, log: Path, settings: dict[str, str]) -> tuple["subprocess.Popen[str]", str]:
-    command = [str(ROLLCALL), "serve", "--data-dir", str(data), "--listen", "127.0.0.1:0"]
-    command += ["--set", "rollcall.admin.listener="]
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
-    with log.open("a") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    return process, process.stdout.readline().split("clients ")[1].split()[0]
-
-
-def stop(process: "subprocess.Popen[str]") -> None:
-    process.terminate()
-    process.wait(60)
-
-
 def measure(
     loadgen: str, data: Path, log: Path, settings: dict[str, str], seconds: int, rate: int
 ) -> tuple[dict[str, float], float]:
     """(the load's figures, the share of the time in which a pass ran)"""
-    process, bootstrap = start(data, log, settings)
-    try:
+    with running_daemon(settings, data_dir=data, errors=log, admin=False) as daemon:
         load = subprocess.run(
             [
-                loadgen, "commit", "--bootstrap", bootstrap, "--members", "50", "--partitions", "1",
-                "--rate", str(rate), "--duration", f"{seconds}s", "--json",
+                loadgen, "commit", "--bootstrap", daemon.bootstrap, "--members", "50",
+                "--partitions", "1", "--rate", str(rate), "--duration", f"{seconds}s", "--json",
             ],
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
-    finally:
-        stop(process)
     passes = re.findall(r"Log cleaner cleaned log.*? seconds=([\d.]+)", log.read_text())
     return json.loads(load), sum(map(float, passes)) / seconds
 
@@ -84,8 +64,8 @@ def main() -> None:
     figures: dict[str, list[float]] = {"without": [], "with": []}
     with tempfile.TemporaryDirectory() as home:
         made = Path(home, "made")
-        process, _ = start(made, Path(home, "log"), PLAIN)
-        stop(process)
+        with running_daemon(PLAIN, data_dir=made, admin=False):
+            pass
         for number in range(options.logs):
             key = TopicPartition("__consumer_offsets", number)
             log = PartitionLog(RealDisk(), f"{made}/{key.topic}-{key.partition}", key, SETTINGS)

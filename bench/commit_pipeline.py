@@ -17,10 +17,7 @@ jars are those of the tests (tests/pipeline/kafka_connector.lock).
 
 import argparse
 import json
-import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,11 +28,11 @@ from pathlib import Path
 from bench import decoder
 from bench.commit_logs import DAY_MS, LOG_PARTITIONS, START_MS, make_commits, make_samples
 from bench.process_tree import Used, run_watched
+from bench.running_daemon import ROLLCALL, running_daemon
 from protocol.names import OFFSETS_TOPIC
 from tests.interop.kafka_tools import NoKafkaTools, bring_jars
 
 HERE = Path(__file__).parents[1]
-ROLLCALL = str(Path(sys.executable).with_name("rollcall"))
 JARS = HERE / "tests" / "pipeline" / "kafka_connector.lock"
 PARTS = "decode,spark,connector,report"
 
@@ -129,24 +126,8 @@ def daemon(data_dir: Path) -> Iterator[str]:
         "offsets.retention.minutes": 2_000_000_000,
         "log.cleaner.enable": "false",
     }
-    command = [
-        *(ROLLCALL, "serve", "--data-dir", str(data_dir)),
-        *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
-        *(word for pair in settings.items() for word in ("--set", "=".join(map(str, pair)))),
-    ]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    try:
-        ready = next((line for line in process.stdout if "ready" in line), "")
-        found = re.search(r"clients (127\.0\.0\.1:\d+)", ready)
-        if found is None:
-            raise SystemExit("the daemon did not get ready")
-        yield found[1]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
+    with running_daemon(settings, data_dir=data_dir) as serving:
+        yield serving.bootstrap
 
 
 def report(folder: Path, home: Path) -> float:

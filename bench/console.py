@@ -14,18 +14,14 @@ import asyncio
 import http.client
 import json
 import os
-import re
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 import uvloop
 
+from bench.running_daemon import running_daemon
 from bench.scrape import CONNECTIONS, TOPIC, Seat, beat, cpu_seconds, form_groups, print_latencies
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -128,25 +124,10 @@ def main() -> None:
     if arguments.watch:
         watch(arguments.watch, arguments.browsers, arguments.seconds)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            *(str(Path(sys.executable).with_name("rollcall")), "serve", "--data-dir", folder),
-            *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
-            *("--set", "group.initial.rebalance.delay.ms=0", "--set", "rollcall.flush=os"),
-        ]
-        daemon = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert daemon.stdout is not None
-        try:
-            ready = next((line for line in daemon.stdout if "ready" in line), "")
-            ports = re.findall(r"127\.0\.0\.1:(\d+)", ready)
-            if len(ports) < 2:
-                raise SystemExit("the daemon did not get ready")
-            uvloop.run(measure(arguments, daemon.pid, int(ports[0]), f"127.0.0.1:{ports[1]}"))
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait(60)
+    settings = {"group.initial.rebalance.delay.ms": 0, "rollcall.flush": "os"}
+    with running_daemon(settings) as daemon:
+        admin = f"127.0.0.1:{daemon.admin_port}"
+        uvloop.run(measure(arguments, daemon.pid, daemon.port, admin))
 
 
 if __name__ == "__main__":

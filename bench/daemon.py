@@ -12,11 +12,6 @@ tools against both.
 import argparse
 import asyncio
 import os
-import re
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +20,7 @@ from typing import Any
 
 import uvloop
 
+from bench.running_daemon import running_daemon
 from protocol.codec import decode_response, encode_request
 from protocol.headers import RequestHeader
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -197,26 +193,9 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--flush", choices=("commit", "os"), default="commit")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            *(str(Path(sys.executable).with_name("rollcall")), "serve", "--data-dir", folder),
-            *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
-            *("--set", "group.initial.rebalance.delay.ms=0"),
-            *("--set", f"rollcall.flush={arguments.flush}"),
-        ]
-        daemon = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert daemon.stdout is not None
-        try:
-            ready = next((line for line in daemon.stdout if "ready" in line), "")
-            found = re.search(r"(127\.0\.0\.1):(\d+)", ready)
-            if found is None:
-                raise SystemExit("the daemon did not get ready")
-            uvloop.run(measure(arguments, daemon.pid, found[1], int(found[2])))
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait(30)
+    settings = {"group.initial.rebalance.delay.ms": 0, "rollcall.flush": arguments.flush}
+    with running_daemon(settings) as daemon:
+        uvloop.run(measure(arguments, daemon.pid, "127.0.0.1", daemon.port))
 
 
 if __name__ == "__main__":

@@ -16,21 +16,16 @@ alone, because other load on the machine changes the figures.
 
 import argparse
 import asyncio
-import os
-import re
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
 import uvloop
 
 from bench.daemon import TOPIC, Seat, commit, form_group, heartbeat
+from bench.running_daemon import running_daemon
 from protocol.codec import decode_response, encode_request
 from protocol.headers import RequestHeader
 from protocol.messages.alter_client_quotas import (
@@ -178,18 +173,8 @@ def main() -> None:
     if arguments.greedy:
         uvloop.run(be_greedy(arguments.greedy, arguments.port, arguments.connections))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [str(Path(sys.executable).with_name("rollcall")), "serve"]
-        command += ["--data-dir", folder, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        command += ["--set", "group.initial.rebalance.delay.ms=200"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as daemon:
-            try:
-                assert daemon.stdout is not None
-                found = re.search(rb"127\.0\.0\.1:(\d+)", daemon.stdout.readline())
-                assert found is not None
-                uvloop.run(measure(arguments, int(found[1])))
-            finally:
-                os.kill(daemon.pid, signal.SIGTERM)
+    with running_daemon({"group.initial.rebalance.delay.ms": 200}) as daemon:
+        uvloop.run(measure(arguments, daemon.port))
 
 
 if __name__ == "__main__":

@@ -25,12 +25,12 @@ import pyarrow.dataset as ds
 import pyspark
 
 from bench.commit_logs import DAY_MS, START_MS, make_commits, make_samples
+from bench.running_daemon import ROLLCALL
 from pipeline.archive import write_archive
 from pipeline.java import find_java, home_for_spark
 from pipeline.result_tables import RESULTS
 
 SPARK = Path(pyspark.__file__).parent
-ROLLCALL = str(Path(sys.executable).with_name("rollcall"))
 WORKERS = 3
 START_TIMEOUT_S = 300
 RUN_TIMEOUT_S = 3_600

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from bench.running_daemon import running_daemon
 from rollcall.testing import ForkServer
 
 TESTS = 20
@@ -174,17 +175,10 @@ def further(server: ForkServer) -> float:
 
 
 def own_process() -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-P", "-m", "rollcall", "serve", "--data-dir", folder]
-        command += ["--listen", "127.0.0.1:0", "--set", "rollcall.admin.listener="]
-        command += ["--set", "offsets.topic.num.partitions=1", "--set", "rollcall.flush=os"]
-        began_s = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as daemon:
-            assert daemon.stdout is not None
-            daemon.stdout.readline()
-            took_s = time.perf_counter() - began_s
-            daemon.kill()
-    return took_s
+    settings = {"offsets.topic.num.partitions": 1, "rollcall.flush": "os"}
+    began_s = time.perf_counter()
+    with running_daemon(settings, admin=False):
+        return time.perf_counter() - began_s
 
 
 def pytest_run(source: str) -> tuple[float, float, float]:

@@ -14,18 +14,15 @@ import asyncio
 import http.client
 import json
 import os
-import re
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+from bench.running_daemon import running_daemon
 from protocol.codec import decode_response, encode_request
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -166,7 +163,15 @@ def scrape_again_and_again(host: str, port: int, count: int, encoding: str) -> N
 
 async def scrape(host: str, port: int, count: int, encoding: str) -> list[tuple[float, int, int]]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, __file__, "--scraper", f"{host}:{port}", "--scrapes", str(count)),
+        *(
+            sys.executable,
+            "-m",
+            "bench.scrape",
+            "--scraper",
+            f"{host}:{port}",
+            "--scrapes",
+            str(count),
+        ),
         *("--encoding", encoding),
         stdout=asyncio.subprocess.PIPE,
     )
@@ -234,26 +239,11 @@ def main() -> None:
         host, _, port = arguments.scraper.partition(":")
         scrape_again_and_again(host, int(port), arguments.scrapes, arguments.encoding)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            *(str(Path(sys.executable).with_name("rollcall")), "serve", "--data-dir", folder),
-            *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
-            *("--set", "group.initial.rebalance.delay.ms=0", "--set", "rollcall.flush=os"),
-            *(("--set", "rollcall.metrics.aliases=") if arguments.no_aliases else ()),
-        ]
-        daemon = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert daemon.stdout is not None
-        try:
-            ready = next((line for line in daemon.stdout if "ready" in line), "")
-            ports = re.findall(r"127\.0\.0\.1:(\d+)", ready)
-            if len(ports) < 2:
-                raise SystemExit("the daemon did not get ready")
-            uvloop.run(measure(arguments, daemon.pid, int(ports[0]), int(ports[1])))
-        finally:
-            daemon.send_signal(signal.SIGTERM)
-            daemon.wait(30)
+    settings = {"group.initial.rebalance.delay.ms": 0, "rollcall.flush": "os"}
+    if arguments.no_aliases:
+        settings["rollcall.metrics.aliases"] = ""
+    with running_daemon(settings) as daemon:
+        uvloop.run(measure(arguments, daemon.pid, daemon.port, daemon.admin_port))
 
 
 if __name__ == "__main__":

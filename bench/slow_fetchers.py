@@ -15,17 +15,14 @@ import argparse
 import asyncio
 import os
 import re
-import signal
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from bench.running_daemon import running_daemon
 from protocol.codec import encode_request
 from protocol.headers import RequestHeader
 from protocol.messages import Request
@@ -203,26 +200,9 @@ async def measure(port: int, pid: int, options: argparse.Namespace) -> None:
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory() as folder:
-        sets = [part for setting in options.set for part in ("--set", setting)]
-        command = [
-            *(str(Path(sys.executable).with_name("rollcall")), "serve", "--data-dir", folder),
-            *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", *sets),
-        ]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        try:
-            assert process.stdout is not None
-            port = None
-            while port is None:
-                line = process.stdout.readline()
-                assert line, "the daemon did not start"
-                port = re.search(r"rollcall ready:.*?127\.0\.0\.1:(\d+)", line)
-            asyncio.run(measure(int(port[1]), process.pid, options))
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+    settings = dict(setting.split("=", 1) for setting in options.set)
+    with running_daemon(settings) as daemon:
+        asyncio.run(measure(daemon.port, daemon.pid, options))
 
 
 def _options() -> argparse.Namespace:
