@@ -11,6 +11,7 @@ import click
 from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
+    client_of,
     config_of,
     data_dir_in_use,
     show,
@@ -63,6 +64,7 @@ def offsets_export(
     report: str,
     data_dir: str | None,
     bootstrap: str | None,
+    command_config: Path | None,
     config_file: Path | None,
     pairs: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -75,7 +77,7 @@ def offsets_export(
 
     The target is a Kafka's log directory, a CSV or a JSON file; "-" is the standard output.
     """
-    check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
+    check_usage(bootstrap, command_config, data_dir, merge=merge, overwrite=overwrite)
     places = [place for place in (for_kafka, csv_file, json_file) if place is not None]
     if len(places) != 1:
         raise click.UsageError("one of --for-kafka, --csv and --json is required")
@@ -92,6 +94,7 @@ def offsets_export(
             Export(
                 config=config,
                 bootstrap=bootstrap,
+                client=client_of(command_config),
                 kafka_dir=for_kafka,
                 csv_file=csv_file,
                 json_file=json_file,

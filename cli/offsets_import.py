@@ -13,6 +13,7 @@ import click
 from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
+    client_of,
     config_of,
     data_dir_in_use,
     show,
@@ -60,6 +61,7 @@ def offsets_import(
     as_json: bool,
     data_dir: str | None,
     bootstrap: str | None,
+    command_config: Path | None,
     config_file: Path | None,
     pairs: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -69,7 +71,7 @@ def offsets_import(
     overwrite: bool,
 ) -> int:
     """Import groups and their offsets into a data directory, or into a running cluster."""
-    check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
+    check_usage(bootstrap, command_config, data_dir, merge=merge, overwrite=overwrite)
     config = config_of(data_dir, config_file, pairs)
     part = [0.0]
     with data_dir_in_use(), progress_bar("Importing", lambda: part[0]):
@@ -83,6 +85,7 @@ def offsets_import(
                 sources=sources,
                 config=config,
                 bootstrap=bootstrap,
+                client=client_of(command_config),
                 rule=Rule.MERGE if merge else Rule.OVERWRITE if overwrite else Rule.REFUSE,
                 selection=Selection(wanted, excluded),
                 for_group=for_group,

@@ -17,6 +17,7 @@ from config.keys import Config
 from seams.operator_error import WrongInput
 
 if TYPE_CHECKING:
+    from client.properties import ClientProperties
     from transfer.report import Report
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
@@ -33,6 +34,13 @@ _OPTIONS = (
         "--bootstrap",
         metavar="HOST:PORT",
         help="Use a running cluster, Rollcall or Kafka, instead of a data directory.",
+    ),
+    click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="With --bootstrap: client properties, as for Kafka's tools: security.protocol, "
+        "ssl.*, sasl.*.",
     ),
     click.option(
         "--config",
@@ -93,12 +101,26 @@ def config_of(data_dir: str | None, config_file: Path | None, pairs: tuple[str, 
 
 
 def check_usage(
-    bootstrap: str | None, data_dir: str | None, *, merge: bool, overwrite: bool
+    bootstrap: str | None,
+    command_config: Path | None,
+    data_dir: str | None,
+    *,
+    merge: bool,
+    overwrite: bool,
 ) -> None:
     if merge and overwrite:
         raise click.UsageError("--merge and --overwrite cannot be combined")
     if bootstrap is not None and data_dir is not None:
         raise click.UsageError("--bootstrap and --data-dir cannot be combined")
+    if command_config is not None and bootstrap is None:
+        raise click.UsageError("--command-config is for --bootstrap")
+
+
+def client_of(command_config: Path | None) -> "ClientProperties | None":
+    """Raises BadClientProperties."""
+    from client.properties import read_client_properties
+
+    return None if command_config is None else read_client_properties(command_config)
 
 
 @contextmanager

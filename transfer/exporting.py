@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from client.properties import ClientProperties
 from config.keys import Config
 from transfer.append import apply_plan
 from transfer.contents import Contents
@@ -32,6 +33,7 @@ class Export(Struct, frozen=True, kw_only=True):
 
     config: Config
     bootstrap: str | None = None  # instead of the data directory
+    client: ClientProperties | None = None  # TLS and SASL of that cluster
     kafka_dir: str | None = None
     csv_file: str | None = None
     json_file: str | None = None
@@ -53,7 +55,7 @@ def run_export(order: Export) -> Report:
     if order.bootstrap is None:
         source = read_data_dir(order.config)
     else:
-        source, refused = read_cluster(order.bootstrap, order.selection)
+        source, refused = read_cluster(order.bootstrap, order.client, order.selection)
     contents = source.contents
     report = Report(
         "rollcall offsets export", source.tally, order.destination, dry_run=order.dry_run

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from client.properties import ClientProperties
 from config.keys import Config
 from history.entry_values import RequestClient
 from transfer.append import apply_plan
@@ -38,6 +39,7 @@ class Import(Struct, frozen=True, kw_only=True):
     sources: Sequence[Path]
     config: Config
     bootstrap: str | None = None  # instead of the data directory
+    client: ClientProperties | None = None  # TLS and SASL of that cluster
     rule: Rule = Rule.REFUSE
     selection: Selection
     for_group: str | None = None
@@ -121,7 +123,7 @@ def _commit(bootstrap: str, source: OffsetsSource, order: Import, report: Report
     """Into a cluster that runs, as a client without a generation."""
     for group in source.contents.groups.values():
         check_writable(group)
-    cluster = ClusterClient(bootstrap)
+    cluster = ClusterClient(bootstrap, order.client)
     try:
         if order.rule is Rule.REFUSE:
             there = Contents()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from client.properties import ClientProperties
 from config.keys import Config
 from storage.data_dir import META_PROPERTIES
 from transfer.contents import Contents
@@ -67,10 +68,12 @@ def read_data_dir(config: Config) -> OffsetsSource:
     return OffsetsSource(contents, tally)
 
 
-def read_cluster(bootstrap: str, selection: Selection) -> tuple[OffsetsSource, list[Refused]]:
+def read_cluster(
+    bootstrap: str, client: ClientProperties | None, selection: Selection
+) -> tuple[OffsetsSource, list[Refused]]:
     """The offsets of a running cluster, without those of share groups. Raises ClusterFault."""
     contents, refused = Contents(), list[Refused]()
-    cluster = ClusterClient(bootstrap)
+    cluster = ClusterClient(bootstrap, client)
     try:
         for group_id, kind in cluster.group_ids():
             if selection.has(group_id) and kind != "share":

@@ -303,6 +303,13 @@ def test_a_secured_cluster_is_reached_with_kafkas_client_properties(
         return ["topic", "create", "orders", "--command-config", str(properties)]
 
     assert rollcall(*written(password="secret", trust=trusted)).exit_code == 0
+    offsets = tmp_path / "offsets.csv"
+    offsets.write_text("billing,orders,0,7\n")
+    reached = ("--bootstrap", daemon.bootstrap, "--command-config", str(properties))
+    imported = rollcall("offsets", "import", "--from", str(offsets), *reached)
+    assert imported.exit_code == 0, imported.err
+    exported = rollcall("offsets", "export", "--csv", "-", *reached)
+    assert (exported.exit_code, exported.out.strip()) == (0, "billing,orders,0,7"), exported.err
     wrong = rollcall(*written(password="Secret", trust=trusted))
     assert (wrong.exit_code, "uthentication failed" in wrong.err) == (2, True)
     foreign = rollcall(*written(password="secret", trust=None))

@@ -310,6 +310,11 @@ def test_three_columns_are_for_one_group(rollcall: Rollcall, kafka: Path, tmp_pa
         (("export", "--json", "-", "--bootstrap", "h:\u0661"), "is not HOST:PORT"),
         (("export", "--json", "-", "--bootstrap", "h:1", "--data-dir", "d"), "cannot be combined"),
         (("import", "--from", ".", "--bootstrap", "h:1", "--merge"), "commit times"),
+        (("export", "--json", "-", "--command-config", "c"), "--command-config is for --bootstrap"),
+        (
+            ("export", "--json", "-", "--bootstrap", "h:1", "--command-config", "nowhere"),
+            "nowhere",
+        ),
         (("export", "--for-kafka", "nowhere", "--data-dir", "{data}"), "is not a directory"),
         (
             ("export", "--for-kafka", "{data}", "--data-dir", "{data}"),
