@@ -31,6 +31,7 @@ from console.lag_api import LagApi
 from console.node_api import NodeApi
 from console.pages import NAMED_PAGES, ConsolePages
 from console.scraping import Form, Scrapes, negotiate
+from console.since_start import SinceStart
 from console.timeline_api import TimelineApi
 from console.topics_api import TopicsApi
 from console.transactions_api import TransactionsApi
@@ -83,9 +84,12 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Console:
     """The admin port of one daemon."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, since_start: SinceStart | None = None) -> None:
+        """`since_start`: what was counted before; else counted from now on."""
         self._daemon = daemon
-        self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.stalls)
+        since_start = since_start or SinceStart(daemon)
+        metrics = Metrics(daemon, since_start.costs, since_start.started_s)
+        self._scrapes = Scrapes(metrics, daemon.ticker.stalls)
         self.scrapers = 0
         self.events = EventsApi(daemon)
         app = web.Application(middlewares=[self._guarded])
@@ -102,7 +106,7 @@ class Console:
                 *VerdictsApi(daemon).routes(),
                 *TransactionsApi(daemon).routes(),
                 *HistoryApi(daemon).routes(),
-                *TimelineApi(daemon).routes(),
+                *TimelineApi(daemon, since_start.steps).routes(),
                 *TopicsApi(daemon).routes(),
                 *NodeApi(daemon).routes(),
             ]

@@ -64,13 +64,13 @@ _DOING: Final[Mapping[str, Doing]] = {
 
 
 class TimelineApi:
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, steps: MemberSteps) -> None:
+        """`steps`: those of the history's turns; none without a history."""
         self._daemon = daemon
-        self.steps = MemberSteps()
+        self._steps = steps
         self._view: HistoryView | None = None
         if daemon.history is not None:
             self._view = HistoryView(daemon.history, daemon.coordinator, daemon.clock)
-            daemon.history.subscribe_turns(self.steps.take)
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/api/timeline", self._show)]
@@ -104,7 +104,7 @@ class TimelineApi:
         entries.sort(key=lambda entry: entry.at_ms)  # stable; the wall clock may have gone back
         is_cut = len(found) > limit
         from_ms = entries[0].at_ms if is_cut else since_ms
-        steps = [step for step in self.steps.of(group_id) if step.at_ms >= from_ms]
+        steps = [step for step in self._steps.of(group_id) if step.at_ms >= from_ms]
         members = await self._members(group_id)
         builder = TimelineBuilder(from_ms)
         slices = Slices(self._daemon.ticker.stalls)

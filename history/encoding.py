@@ -56,8 +56,11 @@ def encode(event: HistoryEntry) -> tuple[bytes, bytes]:
     return event.group_id.encode(), packed
 
 
-def decode(value: bytes | None) -> HistoryEntry | None:
-    """The entry; None for a later type or version. Raises UnreadableEntry."""
+def decode(value: bytes | None, without: type[HistoryEntry] | None = None) -> HistoryEntry | None:
+    """The entry; None for a later type or version, and for one of the type `without`.
+
+    Raises UnreadableEntry.
+    """
     if value is None:
         return None
     try:
@@ -67,7 +70,7 @@ def decode(value: bytes | None) -> HistoryEntry | None:
     if not isinstance(plain, dict) or not isinstance(plain.get("v"), int):
         raise UnreadableEntry("no map with a version")
     kind = ENTRY_TYPES.get(str(plain.get("type")))
-    if kind is None or plain["v"] > ENTRY_VERSION:
+    if kind is None or kind is without or plain["v"] > ENTRY_VERSION:
         return None
     try:
         return cast("HistoryEntry", _read_map(kind, plain))

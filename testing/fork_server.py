@@ -33,9 +33,9 @@ from broker.main import run_daemon
 from config.keys import Config
 from config.sources import given, load_config
 from config.written import ConfigError, Setting
+from console.start import open_console
 from rollcall.testing.fork_server import FOLDER_PREFIX
 from testing.control import Control
-from testing.lazy_console import open_lazily
 
 LEFT_OVER_S: Final = 60.0
 """A folder that is younger may belong to a run that has not locked it yet."""
@@ -174,7 +174,7 @@ def _run(
             exit_code = 2
         else:
             control = Control(channel)
-            exit_code = run_daemon(config, open_lazily, announce=control.start)
+            exit_code = run_daemon(config, open_console, announce=control.start)
     except BaseException:  # noqa: BLE001 - the log is where it can be read; nothing is above
         sys.excepthook(*sys.exc_info())
     finally:

@@ -53,9 +53,15 @@ class HistoryWindow:
             header.max_timestamp < at_ms for part in self._parts for header, _ in _batches(part)
         )
 
-    def events(self, group_id: str | None = None, since_ms: int = 0) -> Iterator[FoundEntry]:
-        """(offset, entry) in their order, of one group or of all. Unreadable entries of another
-        version are skipped, and batches appended before `since_ms` are not read."""
+    def events(
+        self,
+        group_id: str | None = None,
+        since_ms: int = 0,
+        without: type[HistoryEntry] | None = None,
+    ) -> Iterator[FoundEntry]:
+        """(offset, entry) in their order, of one group or of all. Unreadable entries, those of
+        another version and those of the type `without` are skipped, and batches appended before
+        `since_ms` are not read."""
         key = None if group_id is None else group_id.encode()
         for part in self._parts:
             if key is not None and key not in part:
@@ -68,7 +74,7 @@ class HistoryWindow:
                     if not is_asked or not self._first <= record.offset < self._end:
                         continue
                     try:
-                        event = decode(record.value)
+                        event = decode(record.value, without)
                     except UnreadableEntry:
                         continue
                     if event is not None:

@@ -18,7 +18,7 @@ from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
 from history.encoding import encode
-from history.entries import HistoryEntry
+from history.entries import HistoryEntry, OffsetsMovedEntry
 from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.downtime import Downtime
@@ -246,7 +246,9 @@ class HistoryLog:
                     # before it may be over. The windows after this one count.
                     self.unreadable(window.damage)
                     continue
-                for _, event in window.events():
+                # Commits are no part of a rebalance, and most of a busy coordinator's history:
+                # decoding those of a tail would take a start 100 ms.
+                for _, event in window.events(without=OffsetsMovedEntry):
                     self.index.apply(event)
         except Exception as error:  # noqa: BLE001 - groups are served whatever the topic has
             self._observe(PartFailed("group history", error))

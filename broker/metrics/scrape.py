@@ -7,7 +7,7 @@ here is work of a scrape, done in slices (console/scraping.py).
 """
 
 from collections.abc import Iterator
-from time import perf_counter, time
+from time import perf_counter
 from types import ModuleType
 from typing import Final
 
@@ -65,13 +65,12 @@ def all_families() -> list[Family]:
 class Metrics:
     """Of one daemon. One scrape at a time: `portions` must not run twice at once."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, costs: RebalanceCosts, started_s: float) -> None:
+        """`costs`: what the history has reported since `started_s` (Unix epoch)."""
         config = daemon.config
         self._daemon = daemon
-        self._started_s = time()
-        self._costs = RebalanceCosts()
-        if daemon.history is not None:
-            daemon.history.subscribe(self._costs.add)
+        self._started_s = started_s
+        self._costs = costs
         self._aliases = config.rollcall_metrics_aliases
         self._labelled = Labelled(
             daemon.coordinator,

@@ -65,6 +65,7 @@ class Journal:
         "_flusher",
         "_group_commit",
         "_is_failure_delivered",
+        "_is_renewal_due",
         "_is_stopping",
         "_is_synced",
         "_limits",
@@ -116,6 +117,7 @@ class Journal:
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
         self._group_commit = GroupCommit(self._limits.linger_ms, self._queue, self._is_urgent)
+        self._is_renewal_due = False  # after a recovery, before the first flush
         self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
         self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
         self.checkpointer = Checkpointer(store, self._group_commit.wake)
@@ -260,7 +262,9 @@ class Journal:
         idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
         idle_at_s = 0.0  # tasks that run meanwhile do not postpone it
         while True:
-            if self._has_task:
+            if self._is_renewal_due and self.closed_because is None:
+                self._renew_after_recovery()
+            elif self._has_task:
                 self._tasks.popleft()()
             elif self.closed_because is not None:
                 if not self.is_full or self._is_stopping:
@@ -298,7 +302,9 @@ class Journal:
         if self.checkpointer.failure is not None:
             self._fail(self.checkpointer.failure)
             return False
-        if not self._queue:
+        if self._is_renewal_due:
+            self._renew_after_recovery()
+        if not self._queue or self.closed_because is not None:
             return False
         try:
             self._reserve.check()
@@ -406,8 +412,15 @@ class Journal:
         """Sync all segments that the two files cover, and start a new pass in both files."""
         self.checkpointer.make_durable(logs)
         self._write_ahead.begin()
+        self._is_renewal_due = False
         self._touched.clear()
         self._declared.clear()
+
+    def _renew_after_recovery(self) -> None:
+        try:
+            self._checkpoint_all(self._touched)
+        except Exception as failure:  # noqa: BLE001  as in `pump`
+            self._fail(failure)
 
     def retain(self, partition_log: PartitionLog, now_ms: int) -> int:
         """Enforce a log's retention; how many segments it deleted. Runs on the flusher's thread."""
@@ -424,9 +437,11 @@ class Journal:
     def recover(self) -> Recovered:
         """Replay the journal into the segments; before any `log`. Raises Corrupt, OSError.
 
+        The write-ahead files have it all, durably, when this returns. Syncing the segments, so that
+        the files may start a new pass, is the flusher's first work: a load need not wait for some
+        hundred fsyncs, only appends do.
         On a full disk the journal may be closed when this returns, as if the disk had filled later:
-        the segments have all acknowledged batches, but they are not synced yet, and the files have
-        not started a new pass. `try_reopen` does it all again.
+        the segments have all acknowledged batches. `try_reopen` does it all again.
         """
         recovered, logs = recover(
             self._disk,
@@ -435,13 +450,14 @@ class Journal:
             after_clean_stop=self._store.was_clean,
             dispensable=self._dispensable,
         )
+        self._touched.update(dict.fromkeys(logs))
+        self._is_renewal_due = True
         try:
-            self._checkpoint_all(logs)
+            self._write_ahead.secure()
         except OSError as failure:
             if shortage(failure) is None:
                 raise
             self._fail(failure)
-            self._touched.update(dict.fromkeys(logs))
         return recovered
 
     def repair(self) -> Repaired | None:

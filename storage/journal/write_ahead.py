@@ -126,6 +126,7 @@ class WriteAhead:
         "_chunk_start",
         "_file",
         "_is_synced",
+        "_last_found",
         "_next_slot",
         "_position",
         "end_position",
@@ -142,6 +143,7 @@ class WriteAhead:
         self.was_synced = False  # in the pass that a start finds
         self._capacity = capacity
         self._is_synced = is_synced
+        self._last_found = (FIRST_GROUP, 0)  # position and bytes of the last group
         self._chunk = b""  # read ahead while a start looks for groups
         self._chunk_start = 0
         self._next_slot = 0  # never the one that counts
@@ -242,10 +244,22 @@ class WriteAhead:
                     self._judge_tail(position, sequence, is_first=not found)
                 break
             found = True
+            self._last_found = position, _GROUP.size + len(payload)
             yield CommitGroup(position, sequence, payload)
             position = self.end_position = _next_sector(position + _GROUP.size + len(payload))
             sequence += 1
         self._chunk = b""
+
+    def secure(self) -> None:
+        """Make durable what `groups` found: the last group may be in the page cache alone.
+
+        Written again, because its fsync may have failed: then the kernel holds its pages as clean.
+        Those before it were synced, or the journal would have been closed.
+        """
+        position, size = self._last_found
+        if size:
+            self._file.pwrite(self._file.pread(size, position), position)
+            self._file.sync()
 
     def _head_at(self, position: int) -> tuple[int, int, int] | None:
         """(epoch, sequence, length) of what may be a group; None where none begins."""

@@ -86,6 +86,11 @@ class WriteAheadPair:
     def paths(self) -> list[str]:
         return [file.path for file in self._files]
 
+    def secure(self) -> None:
+        """Make sure that what `groups` found stays until `begin`. Raises OSError."""
+        for file in self._files:
+            file.secure()
+
     def begin(self) -> None:
         """Begin a new pass in both files: the segments have all that was found, durably."""
         self._files.sort(key=lambda file: file.epoch)

@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics import client_quotas
 from broker.metrics.family import declared
+from broker.metrics.rebalance_costs import RebalanceCosts
 from broker.metrics.scrape import Metrics, exposition
 from protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -60,7 +61,14 @@ async def test_a_quota_of_mutations_holds_at_once_and_after_a_restart(tmp_path: 
         assert error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
         assert 5_000 < throttle_ms <= 9_000
         assert node.daemon.server.throttling.muted == 1
-        text = "".join(filter(None, exposition(Metrics(node.daemon).portions(), openmetrics=False)))
+        text = "".join(
+            filter(
+                None,
+                exposition(
+                    Metrics(node.daemon, RebalanceCosts(), 0.0).portions(), openmetrics=False
+                ),
+            )
+        )
         shown = {
             sample.name: (sample.labels, sample.value)
             for family in text_string_to_metric_families(text)

@@ -16,6 +16,7 @@ from broker.lag.skipped_groups import LAG, LOGGED_GROUPS_MAX, METRICS, VERDICTS,
 from broker.lag.verdict_watch import VerdictWatch
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import SampledLag, ShownLag
+from broker.metrics.rebalance_costs import RebalanceCosts
 from broker.metrics.scrape import Metrics, exposition
 from broker.observe.events import GroupSkipped
 from coordinator.classic.group_view import ClassicGroupView
@@ -66,7 +67,12 @@ async def check(node: Node) -> None:
         notes[group_id] = (partition.note, partition.lag)
     assert notes.pop("highest") == (LagNote.BEYOND_END, 0)
     assert set(notes.values()) == {(LagNote.NEGATIVE, None)}
-    scraped = "".join(filter(None, exposition(Metrics(node.daemon).portions(), openmetrics=True)))
+    scraped = "".join(
+        filter(
+            None,
+            exposition(Metrics(node.daemon, RebalanceCosts(), 0.0).portions(), openmetrics=True),
+        )
+    )
     assert 'group_coordinator_lag_records{group="good"' in scraped
     assert set(sampler.skipped.counts.values()) == {0}
 

@@ -66,6 +66,7 @@ def test_each_type_is_read_back_bare_and_says_what_it_is(name: str) -> None:
     key, value = encode(event)
     assert key == b"group"
     assert decode(value) == event
+    assert decode(value, without=ENTRY_TYPES[name]) is None
     plain = plain_of(event)
     assert (plain["v"], plain["type"], plain["group_id"]) == (ENTRY_VERSION, name, "group")
     assert ENTRY_NAMES[type(event)] == name

@@ -72,8 +72,8 @@ def _crash(action: Callable[[], object]) -> bool:
     return False
 
 
-def _start(disk: SimulatedDisk) -> Rig:
-    return Rig(disk, TINY_SEGMENTS)
+def _start(disk: SimulatedDisk) -> None:
+    Rig(disk, TINY_SEGMENTS).journal.pump()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

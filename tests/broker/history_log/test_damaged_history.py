@@ -141,6 +141,8 @@ async def killed(folder: Path, tmp_path: Path) -> Path:
         client = await node.client()
         await commit(client, 20)
         await commit(client, 15)
+        assert node.daemon.recording_boot is not None
+        await node.daemon.recording_boot  # it writes a file beside those that are copied
         shutil.copytree(folder / "data", tmp_path / "killed" / "data")
         client.close()
     return tmp_path / "killed"

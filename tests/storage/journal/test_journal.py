@@ -378,6 +378,7 @@ def test_the_disk_is_left_alone_while_nothing_is_appended() -> None:
     disk: SimulatedDisk = new_disk()
     rig = Rig(disk)
     rig.log()
+    rig.journal.pump()  # begins the first passes
     before = disk.operations
     for _ in range(5):
         assert not rig.journal.pump()
@@ -485,6 +486,7 @@ def test_the_reserve_refuses_before_anything_is_written() -> None:
     disk = new_disk()
     rig = Rig(disk, limits=replace(SMALL_LIMITS, reserve_bytes=1_000))
     log = rig.log()
+    rig.journal.pump()  # begins the first passes
     disk.room = 999
     log.append(records("refused"), NOW_MS)
     before = disk.operations
@@ -520,6 +522,7 @@ def test_a_journal_that_a_full_disk_closed_at_the_start_opens_without_what_is_da
     disk.open(f"{DATA}/__group_history-0/{0:020d}.log").pwrite(b"?????", 65)
     disk.room = 0
     store, journal = _with_dispensable(disk, history.topic)
+    assert not journal.pump()
     assert journal.is_full
     disk.room = None
     journal.failure_delivered()

@@ -101,7 +101,7 @@ def test_power_may_go_at_every_step_of_a_recovery() -> None:
         left = disk.after_crash(random.Random(steps))
         left.cut_power_at = steps
         try:
-            rig.restarted_on(left)
+            rig.restarted_on(left).journal.pump()
         except PowerCut:
             again = rig.restarted_on(left.after_crash(random.Random(steps + 1)))
             assert again.keys(0) == again.keys(1) == expected(5)
@@ -109,6 +109,43 @@ def test_power_may_go_at_every_step_of_a_recovery() -> None:
             continue
         break
     assert steps > 15
+
+
+def test_what_a_start_has_shown_stays_though_no_segment_is_synced_yet() -> None:
+    """The last group was never synced: a kill, or an fsync that failed, came before it."""
+    for seed in range(30):
+        disk = new_disk()
+        rig = written(disk)
+        rig.log(0).append(records("5a", "5b"), NOW_MS)
+        if seed % 2:
+            disk.fail_sync(FILE_NAMES[0])
+            assert not rig.journal.pump()
+        else:
+            disk.cut_power_at = disk.operations + 1  # after the write
+            with pytest.raises(PowerCut):
+                rig.journal.pump()
+        left = disk.after_kill()
+        again = rig.restarted_on(left)
+        assert again.keys(0) == expected(6)
+        third = again.restarted_on(left.after_crash(random.Random(seed)))
+        assert third.keys(0) == expected(6)
+        assert third.keys(1) == expected(5)
+
+
+def test_appends_after_a_recovery_are_stored_once_the_segments_are_synced() -> None:
+    disk = new_disk()
+    rig = written(disk)
+    left = disk.after_crash(random.Random(1))
+    again = rig.restarted_on(left)
+    log = again.log(0)
+    log.append(records("5a", "5b"), NOW_MS)
+    assert again.stored == []
+    assert again.journal.pump()
+    assert again.stored == [(log.topic_partition, log.end_position)]
+    third = again.restarted_on(left.after_crash(random.Random(2)))
+    assert third.recovered.batches == 1  # the passes before it are gone
+    assert third.keys(0) == expected(6)
+    assert third.keys(1) == expected(5)
 
 
 def test_power_may_go_at_every_step_of_a_checkpoint_and_stop() -> None:
