@@ -6,6 +6,7 @@ COMPILE := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes
   --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
   --build-deps-for editable
 PROCESSES ?= 2
+COMPILED := .venv/.compiled-$(or $(ROLLCALL_COMPILE),1)
 KILLS ?= 200
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ help:  ## list the targets
 serve: install  ## install the daemon's dependencies and run it with the default configuration
 	@exec $(BIN)/rollcall serve
 
-install: .venv/.compiled  ## create .venv with the `rollcall` command
+install: $(COMPILED)  ## create .venv with the `rollcall` command
 
 .venv/.base: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -33,17 +34,23 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Bytecode, and C of the modules that serve requests where there is a C compiler (ROLLCALL_COMPILE=1).
+SOURCES := $(wildcard */*.py */*/*.py */*/*/*.py)
+
 # Bytecode, made here: where PYTHONDONTWRITEBYTECODE is set, each start would compile every module again
 # (a start takes a third less with it), and an account that may only read the folder could not keep it.
-.venv/.compiled: .venv/.base requirements-compile.lock $(wildcard */*.py */*/*.py */*/*/*.py)
+.venv/.bytecode: .venv/.base $(SOURCES)
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
-	@ROLLCALL_COMPILE=$${ROLLCALL_COMPILE:-0} $(BIN)/python -m native.compile
 	@touch $@
 
-install-test: .venv/.test  ## install also what the tests need, including a Java runtime
+# C of the modules that serve requests, where there is a C compiler; ROLLCALL_COMPILE=0 switches it off.
+$(COMPILED): .venv/.bytecode requirements-compile.lock
+	@rm -f .venv/.compiled-*
+	@$(BIN)/python -m native.compile
+	@touch $@
 
-.venv/.test: .venv/.compiled requirements-test.lock
+install-test: .venv/.test .venv/.bytecode  ## install also what the tests need, including a Java runtime
+
+.venv/.test: .venv/.base requirements-test.lock
 	@echo "Installing what the tests need, Java and Spark included: once, for a minute or two"
 	@$(PIP) --require-hashes -r requirements-test.lock
 	@touch $@
@@ -51,12 +58,13 @@ install-test: .venv/.test  ## install also what the tests need, including a Java
 test: install-test lint types layers  ## run all checks and tests
 	@rm -f .pytest_cache/v/cache/lastfailed
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup || $(BIN)/python -m tests.again
+	@$(MAKE) --no-print-directory install
 	@$(BIN)/python -m tests.build && $(MAKE) --no-print-directory fast-compiled || test $$? = 3
 
 fast: install-test  ## run only the tests in virtual time, without sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
 
-fast-compiled: install-test  ## run the same tests on the compiled build
+fast-compiled: install-test install  ## run the same tests on the compiled build
 	ROLLCALL_PURE=0 $(BIN)/python -m pytest -n $(PROCESSES) -m "not pure" tests/protocol tests/purgatory \
 	  tests/coordinator tests/storage tests/topics tests/transactions tests/packaging/test_compiled_build.py
 
