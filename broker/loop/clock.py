@@ -11,6 +11,8 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from seams.now import Now
 
 CLOCK_READ_MS: Final = 500
@@ -19,8 +21,9 @@ STALL_MS: Final = 3 * CLOCK_READ_MS
 _new: Final = tuple.__new__
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SystemClock:
-    """The only reader of the machine's clocks for the cores."""
+    """The only reader of the machine's clocks for the cores. Virtual time is a subclass."""
 
     __slots__ = (
         "_jumped_ns",

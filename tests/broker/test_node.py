@@ -62,6 +62,7 @@ async def test_after_a_failed_fsync_reads_are_served_and_writes_refused(
         assert await again.committed() == 10
 
 
+@pytest.mark.pure
 async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

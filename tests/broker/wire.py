@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from broker.loop.clock import SystemClock
 from broker.net.connection import Connection
 from broker.net.dispatch import Dispatcher
 from broker.net.server import Server
@@ -25,8 +26,6 @@ from tests.broker.shell import FakeCore
 
 if TYPE_CHECKING:
     import asyncio
-
-    from broker.loop.clock import SystemClock
 
 READ_BYTES = 65_536
 """As much arrives at one time, at most."""
@@ -60,8 +59,9 @@ class VirtualLoop:
             self._ready.popleft()()
 
 
-class VirtualClock:
+class VirtualClock(SystemClock):
     def __init__(self) -> None:
+        super().__init__()
         self.mono_ms = 1_000_000
 
     def now(self) -> Now:
@@ -241,7 +241,7 @@ class Wire:
         self.core = FakeCore()
         self.server = Server(
             cast("asyncio.AbstractEventLoop", self.loop),
-            cast("SystemClock", self.clock),
+            self.clock,
             limits or ServerLimits(),
             self.events.append,
         )

@@ -18,6 +18,7 @@ from cli.exits import of_disk
 from cli.reference import reference
 from config.keys import keys
 from rollcall import __version__
+from tests.build import IS_COMPILED
 
 ROOT = Path(__file__).parents[2]
 ROLLCALL = Path(sys.executable).with_name("rollcall")
@@ -60,7 +61,8 @@ def rollcall(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 def test_version_and_help(rollcall: Command) -> None:
     said = rollcall("--version").out
-    assert said.startswith(f"rollcall {__version__} (pure Python")
+    build = "compiled" if IS_COMPILED else "pure Python"
+    assert said.startswith(f"rollcall {__version__} ({build}")
     assert " PGO, " in said
     for arguments in (("--help",), ("serve", "-h"), ("config", "--help"), ("completion", "-h")):
         shown = rollcall(*arguments)

@@ -1,6 +1,6 @@
 """The node's side of the network: the real Server and Connections, over sockets of the simulation.
 
-`Sockets` stands where the daemon has its event loop, its clock and its dispatcher. A `Socket` is
+`Sockets` stands where the daemon has its event loop and its dispatcher. A `Socket` is
 the transport of one connection: it keeps what the client does not take, as uvloop's does, and tells
 its connection of that. How long a request takes is drawn from the dice, so that turns end by their
 time too.
@@ -9,6 +9,7 @@ time too.
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from broker.loop.clock import SystemClock
 from broker.net.connection import Connection as ServerConnection
 from broker.net.dispatch import Dispatcher
 from broker.net.request import PendingRequest
@@ -27,8 +28,6 @@ from tests.simulator.sim import Broken, Sim
 
 if TYPE_CHECKING:
     import asyncio
-
-    from broker.loop.clock import SystemClock
 
 _LISTENER: Final = Bound("PLAINTEXT", (), "127.0.0.1", 9092, "127.0.0.1", 9092)
 
@@ -79,6 +78,17 @@ class Process(Protocol):
         """The coordinator has answered it."""
 
 
+class NodeClock(SystemClock):
+    """The time of a process of the simulation."""
+
+    def __init__(self, node: Process) -> None:
+        super().__init__()
+        self._node = node
+
+    def now(self) -> Now:
+        return self._node.now
+
+
 class Sockets:
     def __init__(self, node: Process) -> None:
         self._node = node
@@ -87,7 +97,7 @@ class Sockets:
         self._stopwatch_s = 0.0
         self.server = Server(
             cast("asyncio.AbstractEventLoop", self),
-            cast("SystemClock", self),
+            NodeClock(node),
             ServerLimits(
                 queued_max_request_bytes=dice.choice((-1, -1, 2_000)),
                 connection_unsent_max_bytes=dice.choice((16_777_216, 20_000)),
@@ -112,13 +122,10 @@ class Sockets:
         if isinstance(event, ConnectionDropped):
             raise Broken(f"{event.peer} is dropped: {event.fault}, {event.detail}")
 
-    # As the server sees its loop and its clock.
+    # As the server sees its loop.
 
     def call_soon(self, callback: "partial[None]", *args: object) -> None:
         self._node.later(0, partial(callback, *args))
-
-    def now(self) -> Now:
-        return self._node.now
 
     # As the dispatcher sees its cores.
 

@@ -291,6 +291,7 @@ def the_history_names_another_member_than_the_removed(patch: Patch) -> None:
     patch.setattr(ConsumerTurnRecorder, "_member_removed", confused)
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize(
     "plant",
     [

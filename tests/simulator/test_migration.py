@@ -102,6 +102,7 @@ def parked_joins_are_forgotten_at_an_upgrade(patch: Patch) -> None:
     patch.setattr(upgrade, "_parked_refusals", nobody)
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize(
     "plant",
     [

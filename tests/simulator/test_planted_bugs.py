@@ -185,6 +185,7 @@ def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
     patch.setattr(RebalanceTracker, "_end", forget)
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize(
     "plant",
     [

@@ -191,6 +191,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize(("plant", "weather"), PLANTED, ids=[each[0].__name__ for each in PLANTED])
 def test_a_planted_bug_is_found(
     plant: Callable[[Patch], None], weather: tuple[str, ...], monkeypatch: Patch

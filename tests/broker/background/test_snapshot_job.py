@@ -9,6 +9,7 @@ power goes while a snapshot is taken or the older one removed, a start finds the
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import GetSetDescriptorType, MemberDescriptorType
 from uuid import UUID
 
 import pytest
@@ -276,7 +277,14 @@ def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
 
 def portrait(thing: AnyGroup | ClassicMember | ConsumerMember) -> object:
     """Everything that a group or a member is, in the order in which it is kept, if that counts."""
-    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+    slots = [
+        name
+        for cls in type(thing).__mro__
+        for name, what in vars(cls).items()
+        # A compiled class has its attributes as it has its properties.
+        if isinstance(what, MemberDescriptorType | GetSetDescriptorType) and name[:2] != "__"
+    ]
+    assert slots, thing
     if isinstance(thing, ConsumerGroup | ConsumerMember):
         return {name: _part(getattr(thing, name)) for name in slots if name != "lock"}
     facts: list[tuple[str, object]] = []

@@ -49,6 +49,7 @@ def test_requests_that_fail_in_a_loop_get_a_line_per_cause_host_and_interval() -
     assert wire.events[-1].suppressed == 50
 
 
+@pytest.mark.pure
 def test_turns_that_fail_outside_of_requests_are_limited_and_cost_one_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
