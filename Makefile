@@ -55,11 +55,8 @@ install-test: .venv/.test .venv/.bytecode  ## install also what the tests need, 
 	@$(PIP) --require-hashes -r requirements-test.lock
 	@touch $@
 
-test: install-test lint types layers  ## run all checks and tests
-	@rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup || $(BIN)/python -m tests.again
-	@$(MAKE) --no-print-directory install
-	@$(BIN)/python -m tests.build && $(MAKE) --no-print-directory fast-compiled || test $$? = 3
+test: install install-test lint types layers  ## run all checks and tests
+	@$(BIN)/python -m tests.suite $(PROCESSES)
 
 fast: install-test  ## run only the tests in virtual time, without sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
