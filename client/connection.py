@@ -7,29 +7,24 @@ both sides know. Later versions that name topics by their ids are not used: see 
 import socket
 import ssl
 import struct
-from typing import Final, TypeVar
+from typing import Final
 
 from client.errors import BadRequest, ClusterFault
 from client.login import log_in
 from client.properties import ClientProperties
-from protocol.codec import RequestHeader, decode_response, encode_request
-from protocol.messages import Request, Response
+from client.wire import BrokenWire, ClientWire, NoAnswer, NotKafka, R, WireClosed
+from protocol.messages import Request
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from protocol.names import ApiKey, ErrorCode
-from protocol.primitives import Malformed, Unwritable
+from protocol.primitives import Unwritable
 
 SHOWN_MAX: Final = 80
 """Characters of a wrong address, in a message of one line."""
 
-FRAME_BYTES_MAX: Final = 256 << 20
 BY_NAME: Final = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9, ApiKey.DELETE_TOPICS: 5}
 """Later versions name topics by their ids."""
-
-_SIZE: Final = struct.Struct(">i")
-
-R = TypeVar("R", bound=Response)
 
 
 class BrokerConnection:
@@ -38,9 +33,9 @@ class BrokerConnection:
     def __init__(self, host: str, port: int, properties: ClientProperties) -> None:
         self.name = f"{host}:{port}"
         self._properties = properties
-        self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
-        self._socket = self._connect(host, port)
+        connected = self._connect(host, port)
+        self._wire = ClientWire(connected, properties.client_id, properties.timeout_s)
         offered = self._ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
         self._versions = {
             api.api_key: (api.min_version, api.max_version) for api in offered.api_keys
@@ -49,7 +44,7 @@ class BrokerConnection:
             self._authenticate(properties.login.mechanism)
 
     def close(self) -> None:
-        self._socket.close()
+        self._wire.close()
 
     def ask(self, request: Request, answer: type[R]) -> R:
         return self._ask(request, answer, self.version_of(request))
@@ -73,7 +68,6 @@ class BrokerConnection:
         tls, timeout_s = self._properties.tls, self._properties.timeout_s
         try:
             connected = socket.create_connection((host, port), timeout=timeout_s)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except (OSError, UnicodeError, OverflowError) as fault:  # a host or port that is none
             reason = fault.strerror if isinstance(fault, OSError) else None
             raise ClusterFault(f"{self.name[:SHOWN_MAX]}: {reason or fault}") from None
@@ -107,41 +101,21 @@ class BrokerConnection:
         log_in(login, exchange)
 
     def _ask(self, request: Request, answer: type[R], version: int) -> R:
-        self._correlation_id += 1
-        header = RequestHeader(
-            request.API_KEY, version, self._correlation_id, self._properties.client_id
-        )
+        api = request.API_KEY.name
         try:
-            frame = encode_request(header, request)
+            return self._wire.ask(request, answer, version)
         except (Unwritable, UnicodeError, struct.error) as fault:
-            raise BadRequest(f"{request.API_KEY.name} cannot be written: {fault}") from None
-        try:
-            self._socket.sendall(frame)
-            (size,) = _SIZE.unpack(self._receive(_SIZE.size))
-            if not 4 <= size <= FRAME_BYTES_MAX:
-                raise ClusterFault(f"{self.name} does not speak Kafka's protocol{self._hint()}")
-            frame = self._receive(size)
-            heard, response = decode_response(request.API_KEY, version, frame, 0, size)
-        except TimeoutError:
+            raise BadRequest(f"{api} cannot be written: {fault}") from None
+        except WireClosed:
+            raise ClusterFault(f"{self.name} closed the connection{self._hint()}") from None
+        except NotKafka:
+            said = f"{self.name} does not speak Kafka's protocol{self._hint()}"
+            raise ClusterFault(said) from None
+        except NoAnswer:
             waited = f"{self._properties.timeout_s:g} s"
-            raise ClusterFault(
-                f"{self.name} does not answer {request.API_KEY.name} within {waited}"
-            ) from None
-        except (OSError, Malformed) as fault:
-            raise ClusterFault(f"{self.name}: {request.API_KEY.name}: {fault}") from None
-        if heard.correlation_id != self._correlation_id or not isinstance(response, answer):
-            raise ClusterFault(f"{self.name} answered a different request")
-        return response
-
-    def _receive(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size:
-            part = self._socket.recv(min(size, 1 << 20))
-            if not part:
-                raise ClusterFault(f"{self.name} closed the connection{self._hint()}")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            raise ClusterFault(f"{self.name} does not answer {api} within {waited}") from None
+        except BrokenWire as fault:
+            raise ClusterFault(f"{self.name}: {api}: {fault}") from None
 
     def _hint(self) -> str:
         """Most often a listener wants TLS or SASL, and got neither."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from drills.wire import BrokenWire, DrillWire
+from client.wire import BrokenWire, ClientWire, connect_wire
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -69,32 +69,29 @@ class TopicLayout:
         self.leaders = {p.partition_index: addresses[p.leader_id] for p in found.partitions}
 
 
-def topic_layout(wire: DrillWire, topic: str) -> TopicLayout:
+def topic_layout(wire: ClientWire, topic: str) -> TopicLayout:
     """Raises BrokenWire, CallRefused."""
     asked = [MetadataRequestTopic(name=TopicName(topic))]
     request = MetadataRequest(asked, allow_auto_topic_creation=False)
     answer = wire.ask(request, MetadataResponse, _METADATA_VERSION)
-    assert isinstance(answer, MetadataResponse)
     return TopicLayout(answer, topic)
 
 
-def find_group_coordinator(wire: DrillWire, group: str) -> str:
+def find_group_coordinator(wire: ClientWire, group: str) -> str:
     """Its address. Raises BrokenWire, CallRefused."""
     answer = wire.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse, FIND_VERSION)
-    assert isinstance(answer, FindCoordinatorResponse)
     if answer.error_code is not ErrorCode.NONE:
         raise CallRefused("FindCoordinator", answer.error_code)
     return f"{answer.host}:{answer.port}"
 
 
 def fetch_offsets(
-    wire: DrillWire, group: str, topic: str, partitions: Iterable[int]
+    wire: ClientWire, group: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, int]:
     """The committed offset of each partition, -1: none. Raises BrokenWire, CallRefused."""
     asked = [OffsetFetchRequestTopic(TopicName(topic), [*partitions])]
     request = OffsetFetchRequest(group_id=GroupId(group), topics=asked)
     answer = wire.ask(request, OffsetFetchResponse, OFFSET_FETCH_VERSION)
-    assert isinstance(answer, OffsetFetchResponse)
     rows = [p for named in answer.topics for p in named.partitions]
     for error_code in (answer.error_code, *(row.error_code for row in rows)):
         if error_code is not ErrorCode.NONE:
@@ -120,11 +117,10 @@ def answered_offsets(answer: OffsetFetchResponse) -> list[tuple[int, int]]:
     ]
 
 
-def create_drill_topic(wire: DrillWire, topic: str, partitions: int, timeout_s: float) -> None:
+def create_drill_topic(wire: ClientWire, topic: str, partitions: int, timeout_s: float) -> None:
     """Returns when each partition has a leader. Raises BrokenWire, CallRefused."""
     new = CreatableTopic(TopicName(topic), partitions, _DEFAULT_REPLICAS)
     answer = wire.ask(CreateTopicsRequest([new]), CreateTopicsResponse, CREATE_VERSION)
-    assert isinstance(answer, CreateTopicsResponse)
     (created,) = answer.topics
     if created.error_code is not ErrorCode.NONE:
         raise CallRefused("CreateTopics", created.error_code)
@@ -140,7 +136,7 @@ def create_drill_topic(wire: DrillWire, topic: str, partitions: int, timeout_s: 
             return
 
 
-def await_coordinator(wire: DrillWire, group: str, timeout_s: float) -> str:
+def await_coordinator(wire: ClientWire, group: str, timeout_s: float) -> str:
     """The group's coordinator, once there is one. A new Kafka creates its offsets topic for it."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -152,14 +148,14 @@ def await_coordinator(wire: DrillWire, group: str, timeout_s: float) -> str:
             time.sleep(_PAUSE_S)
 
 
-def delete_drill_topic(wire: DrillWire, topic: str, group: str) -> None:
+def delete_drill_topic(wire: ClientWire, topic: str, group: str) -> None:
     """And the group, whose members must be gone. Raises BrokenWire."""
     wire.ask(
         DeleteTopicsRequest(topic_names=[TopicName(topic)], timeout_ms=10_000),
         DeleteTopicsResponse,
         DELETE_TOPICS_VERSION,
     )
-    coordinator = DrillWire(find_group_coordinator(wire, group), "rollcall-drill")
+    coordinator = connect_wire(find_group_coordinator(wire, group), "rollcall-drill")
     try:
         coordinator.ask(
             DeleteGroupsRequest([GroupId(group)]), DeleteGroupsResponse, DELETE_GROUPS_VERSION
@@ -175,7 +171,7 @@ class RecordWriter:
         self._address = address
         self._topic = topic
         self._leaders: Mapping[int, str] = {}
-        self._wires: dict[str, DrillWire] = {}
+        self._wires: dict[str, ClientWire] = {}
 
     def write(self, partition: int, values: list[bytes]) -> int:
         """The offset of the first record. Raises BrokenWire, CallRefused: it may be written."""
@@ -197,15 +193,14 @@ class RecordWriter:
         )
         wire = self._wire(self._leaders[partition])
         answer = wire.ask(request, ProduceResponse, PRODUCE_VERSION)
-        assert isinstance(answer, ProduceResponse)
         (row,) = (row for named in answer.responses for row in named.partition_responses)
         if row.error_code is not ErrorCode.NONE:
             raise CallRefused("Produce", row.error_code)
         return row.base_offset
 
-    def _wire(self, address: str) -> DrillWire:
+    def _wire(self, address: str) -> ClientWire:
         if address not in self._wires:
-            self._wires[address] = DrillWire(address, "rollcall-drill", PRODUCE_TIMEOUT_S)
+            self._wires[address] = connect_wire(address, "rollcall-drill", PRODUCE_TIMEOUT_S)
         return self._wires[address]
 
     def close(self) -> None:

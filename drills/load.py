@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from client.wire import BrokenWire, ClientWire, connect_wire
 from drills.broker_calls import CallRefused, RecordWriter, fetch_offsets, find_group_coordinator
 from drills.events import OF_DRILL, EventLog, Kind
-from drills.wire import BrokenWire, DrillWire
 
 ROUND_S: Final = 0.05
 """Each round writes to every partition: more records, not more rounds, make a higher rate."""
@@ -84,7 +84,7 @@ class OffsetProbe(_Worker):
         self._partitions = range(partitions)
 
     def _run(self) -> None:
-        wire: DrillWire | None = None
+        wire: ClientWire | None = None
         while not self._stopping.wait(PROBE_PAUSE_S):
             try:
                 wire = wire or self._connect()
@@ -98,15 +98,15 @@ class OffsetProbe(_Worker):
         if wire is not None:
             wire.close()
 
-    def _connect(self) -> DrillWire:
-        first = DrillWire(self._address, "rollcall-drill", _PROBE_TIMEOUT_S)
+    def _connect(self) -> ClientWire:
+        first = connect_wire(self._address, "rollcall-drill", _PROBE_TIMEOUT_S)
         try:
             coordinator = find_group_coordinator(first, self._group)
         finally:
             first.close()
-        return DrillWire(coordinator, "rollcall-drill", _PROBE_TIMEOUT_S)
+        return connect_wire(coordinator, "rollcall-drill", _PROBE_TIMEOUT_S)
 
-    def probe(self, wire: DrillWire) -> None:
+    def probe(self, wire: ClientWire) -> None:
         """Raises BrokenWire, CallRefused."""
         since_s = time.monotonic()
         found = fetch_offsets(wire, self._group, self._topic, self._partitions)

@@ -18,6 +18,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
+from client.wire import BrokenWire, connect_wire
 from drills.broker_calls import (
     CallRefused,
     await_coordinator,
@@ -33,7 +34,6 @@ from drills.members import DrillMember
 from drills.ownership import OwnershipTrack
 from drills.proxy import BrokerAddress, DrillProxy, Gate
 from drills.scenario import ALL_MEMBERS, DAEMON, DrillStep, Scenario
-from drills.wire import BrokenWire, DrillWire
 from seams.operator_error import WrongInput
 
 FORM_WITHIN_S: Final = 60.0
@@ -170,7 +170,7 @@ class _Runner:
     def _prepare(self, server: str) -> None:
         deadline = time.monotonic() + CALL_WITHIN_S
         try:
-            wire = DrillWire(server, "rollcall-drill")
+            wire = connect_wire(server, "rollcall-drill")
             try:
                 left = deadline - time.monotonic()
                 create_drill_topic(wire, self._topic, self._scenario.partitions, left)
@@ -188,7 +188,7 @@ class _Runner:
         if self._target.against is None:
             return
         try:
-            wire = DrillWire(server, "rollcall-drill")
+            wire = connect_wire(server, "rollcall-drill")
             try:
                 delete_drill_topic(wire, self._topic, self._group)
             finally:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import uuid4
 
+from client.wire import BrokenWire, ClientWire, R, connect_wire
 from drills.broker_calls import (
     CallRefused,
     TopicLayout,
@@ -24,7 +25,6 @@ from drills.clients.interface import (
     OwnershipCallbacks,
 )
 from drills.clients.stop import stopping
-from drills.wire import BrokenWire, DrillWire
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -33,7 +33,7 @@ from protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from protocol.messages import Request, Response
+from protocol.messages import Request
 from protocol.messages.consumer_group_heartbeat import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -108,7 +108,7 @@ class ModelClient:
         self._settings = settings
         self._group = GroupId(settings.group)
         self._topic = TopicName(settings.topic)
-        self._wires: dict[str, DrillWire] = {}
+        self._wires: dict[str, ClientWire] = {}
         self._coordinator = ""
         self._layout: TopicLayout | None = None
         self._positions: dict[int, int] = {}
@@ -145,10 +145,10 @@ class ModelClient:
 
     # --- connections
 
-    def _wire(self, address: str) -> DrillWire:
+    def _wire(self, address: str) -> ClientWire:
         if address not in self._wires:
             client_id = self._settings.client_id
-            self._wires[address] = DrillWire(address, client_id, _ANSWER_WITHIN_S)
+            self._wires[address] = connect_wire(address, client_id, _ANSWER_WITHIN_S)
         return self._wires[address]
 
     def _hang_up(self) -> None:
@@ -156,7 +156,7 @@ class ModelClient:
         while self._wires:
             self._wires.popitem()[1].close()
 
-    def _group_wire(self) -> DrillWire:
+    def _group_wire(self) -> ClientWire:
         """A connection of its own, as a fetch may wait on the other: named by its use."""
         if not self._coordinator:
             wire = self._wire(self._settings.bootstrap)
@@ -164,21 +164,19 @@ class ModelClient:
         key = f"group {self._coordinator}"
         if key not in self._wires:
             client_id = self._settings.client_id
-            self._wires[key] = DrillWire(self._coordinator, client_id, _ANSWER_WITHIN_S)
+            self._wires[key] = connect_wire(self._coordinator, client_id, _ANSWER_WITHIN_S)
         return self._wires[key]
 
-    def _ask_group(
-        self, request: Request, response_class: type[Response], version: int
-    ) -> Response:
+    def _ask_group(self, request: Request, answer: type[R], version: int) -> R:
         """The answer, however long it takes. Raises BrokenWire, _EndOfDrill."""
         wire = self._group_wire()
-        wire.send(request, response_class, version)
+        wire.send(request, version)
         while not wire.has_answer(0.1):
             if stopping.is_set():
                 wire.close()
                 self._hang_up()
                 raise _EndOfDrill
-        return wire.receive()
+        return wire.receive(answer)
 
     # --- records and offsets
 
@@ -214,7 +212,6 @@ class ModelClient:
                 topics=[FetchTopic(topic=self._topic, partitions=rows)],
             )
             answer = self._wire(leader).ask(request, FetchResponse, FETCH_VERSION)
-            assert isinstance(answer, FetchResponse)
             self._read(answer, read)
         return read
 
@@ -252,7 +249,6 @@ class ModelClient:
             raise
         except _EndOfDrill:
             raise CommitRefused("the drill ended before the answer") from None
-        assert isinstance(answer, OffsetCommitResponse)
         codes = {p.error_code for topic in answer.topics for p in topic.partitions}
         for error_code in codes - {ErrorCode.NONE}:
             self._lose_membership(error_code)
@@ -289,7 +285,6 @@ class ClassicModelClient(ModelClient):
         if time.monotonic() - self._last_beat_s >= interval_s:
             request = HeartbeatRequest(self._group, self.generation, self.member_id)
             answer = self._ask_group(request, HeartbeatResponse, HEARTBEAT_VERSION)
-            assert isinstance(answer, HeartbeatResponse)
             self._last_beat_s = time.monotonic()
             self._lose_membership(answer.error_code)
 
@@ -306,7 +301,6 @@ class ClassicModelClient(ModelClient):
     def _join(self) -> None:
         self._drop_all()
         answer = self._ask_group(self._join_request(), JoinGroupResponse, JOIN_VERSION)
-        assert isinstance(answer, JoinGroupResponse)
         if answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
             return
@@ -343,7 +337,6 @@ class ClassicModelClient(ModelClient):
             assignments=self._assignments([member.member_id for member in joined.members]),
         )
         answer = self._ask_group(request, SyncGroupResponse, SYNC_VERSION)
-        assert isinstance(answer, SyncGroupResponse)
         if answer.error_code is not ErrorCode.NONE:
             self._lose_membership(answer.error_code)
             return
@@ -395,7 +388,6 @@ class ConsumerModelClient(ModelClient):
         answer = self._ask_group(
             self._beat(), ConsumerGroupHeartbeatResponse, CONSUMER_HEARTBEAT_VERSION
         )
-        assert isinstance(answer, ConsumerGroupHeartbeatResponse)
         self._last_beat_s = time.monotonic()
         if answer.error_code is not ErrorCode.NONE:
             self._lose_membership(answer.error_code)

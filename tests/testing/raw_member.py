@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from drills.wire import DrillWire
+from client.wire import connect_wire
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import (
@@ -45,7 +45,7 @@ class RawMember:
         session_s: float = SESSION_S,
         instance_id: str | None = None,
     ) -> None:
-        self.wire = DrillWire(bootstrap, client_id)
+        self.wire = connect_wire(bootstrap, client_id)
         self.group_id = GroupId(group_id)
         self.instance_id = None if instance_id is None else GroupInstanceId(instance_id)
         self.member_id = MemberId(UNKNOWN_MEMBER_ID)
@@ -74,11 +74,10 @@ class RawMember:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol("range", subscription)],
         )
-        self.wire.send(request, JoinGroupResponse, 5)
+        self.wire.send(request, 5)
 
     def receive_join(self) -> None:
-        answer = self.wire.receive()
-        assert isinstance(answer, JoinGroupResponse)
+        answer = self.wire.receive(JoinGroupResponse)
         self.member_id = answer.member_id
         if answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
             self.join()
@@ -89,8 +88,7 @@ class RawMember:
 
     def receive_join_id(self) -> None:
         """The id for a new member; then it joins again, and does not wait for the answer."""
-        answer = self.wire.receive()
-        assert isinstance(answer, JoinGroupResponse)
+        answer = self.wire.receive(JoinGroupResponse)
         assert answer.error_code is ErrorCode.MEMBER_ID_REQUIRED
         self.member_id = answer.member_id
         self.send_join()
@@ -105,19 +103,16 @@ class RawMember:
         )
         if self._is_leader:
             request.assignments = [SyncGroupRequestAssignment(self.member_id, b"all")]
-        self.wire.send(request, SyncGroupResponse, 3)
+        self.wire.send(request, 3)
 
     def receive_sync(self) -> ErrorCode:
-        answer = self.wire.receive()
-        assert isinstance(answer, SyncGroupResponse)
-        return answer.error_code
+        return self.wire.receive(SyncGroupResponse).error_code
 
     def beat(self) -> ErrorCode:
         request = HeartbeatRequest(
             self.group_id, self.generation_id, self.member_id, self.instance_id
         )
         answer = self.wire.ask(request, HeartbeatResponse, 3)
-        assert isinstance(answer, HeartbeatResponse)
         return answer.error_code
 
     def commit(self, *partitions: int) -> list[ErrorCode]:
@@ -128,5 +123,4 @@ class RawMember:
             self.group_id, self.generation_id, self.member_id, topics=[topic]
         )
         answer = self.wire.ask(request, OffsetCommitResponse, 8)
-        assert isinstance(answer, OffsetCommitResponse)
         return [each.error_code for topic in answer.topics for each in topic.partitions]
