@@ -96,9 +96,10 @@ bench-trees: install-test  ## compare CPU and start time with those of the commi
 	$(BIN)/python bench/trees.py $(BASE)
 
 BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
-bench-check: install-test  ## fail if a request costs 5 % more CPU than at BASE (the last release)
+BUILD ?= compiled
+bench-check: install-test  ## fail if a request costs 5 % more CPU than at BASE (the last release), on BUILD (compiled or pure)
 	@test -n "$(BASE)" || { echo "There is no release yet: make bench-check BASE=COMMIT" >&2; exit 2; }
-	$(BIN)/python bench/trees.py $(BASE) . --rounds 3 --check 5
+	$(BIN)/python bench/trees.py $(BUILD):$(BASE) $(BUILD):. --rounds 3 --check 5
 
 drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) kills under load
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
