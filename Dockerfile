@@ -1,6 +1,7 @@
 # docker build -t rollcall:0.1.0 .
 # docker run --rm -p 127.0.0.1:9092:9092 -p 127.0.0.1:9180:9180 -v rollcall:/var/lib/rollcall rollcall:0.1.0
-# Nothing authenticates clients: publish the ports beyond this machine only inside a network you trust.
+# By default nothing authenticates clients: publish the ports beyond this machine only inside a network you trust,
+# or set up listeners with TLS and SASL (docs/listeners.md).
 #
 # To pin the base image by its digest:
 #   docker pull python:3.12-slim

@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from client.cluster import Cluster
+from client.groups import committed_offsets
+from client.offset_reset import Move, ResetPlan, reset_offsets
+from client.topics import create_new_topic
 from rollcall.compiled import ABI, MANIFEST_FILE, BuildManifest, content_digest
 from tests.architecture.tree import PACKAGES, ROOT, tracked_files
+from tests.broker.daemon import Daemon
 from tests.build import IS_COMPILED
 
 EDITED = Path("coordinator", "shard.py")
@@ -97,6 +102,32 @@ def test_the_sources_run_if_asked(checkout: Path) -> None:
     said = run(checkout, "-m", "rollcall", "--version", environment={"ROLLCALL_PURE": "1"})
 
     assert "(pure Python (ROLLCALL_PURE is set); " in said
+
+
+@of_the_compiled_build
+def test_both_builds_read_each_others_data_directory(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    expected = {}
+    for round_number, (pure, end) in enumerate(
+        [("1", daemon.stop), ("0", daemon.kill), ("1", daemon.kill), ("0", daemon.stop)]
+    ):
+        daemon.environment["ROLLCALL_PURE"] = pure
+        daemon.start()
+        try:
+            with Cluster(daemon.bootstrap) as cluster:
+                if not round_number:
+                    create_new_topic(cluster, "orders", 3, 1, {})
+                assert committed(cluster) == expected
+                expected = {partition: 10 * round_number + partition for partition in range(3)}
+                moves = [Move("orders", place, None, offset) for place, offset in expected.items()]
+                reset_offsets(cluster, ResetPlan("billing", moves, ()))
+        finally:
+            end()
+
+
+def committed(cluster: Cluster) -> dict[int, int]:
+    offsets = committed_offsets(cluster, "billing")
+    return {partition: offset for (_, partition), offset in offsets.items()}
 
 
 def test_a_manifest_finds_each_kind_of_change(tmp_path: Path) -> None:
