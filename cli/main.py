@@ -4,6 +4,7 @@ Imports nothing but what the interpreter has loaded already: until the signals a
 Ctrl-C would print a traceback, and a handler that raises in the midst of an import may be lost.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ def main() -> None:
     is_daemon = sys.argv[1:2] == ["serve"]
     if is_daemon:
         leave_at_signals()
+        gc.disable()  # as cli/serve.py does, before the first import
     else:
         signal.signal(signal.SIGINT, _interrupted)
     _open_standard_streams()

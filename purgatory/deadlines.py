@@ -54,10 +54,11 @@ class Deadlines(Generic[OpT]):
         if bucket is None:
             self._buckets[deadline_ms] = {op: None}
             self._times_ms.add(deadline_ms)
-        elif op in bucket:
-            return False
         else:
+            size = len(bucket)
             bucket[op] = None
+            if len(bucket) == size:
+                return False
         self._count += 1
         return True
 

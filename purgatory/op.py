@@ -5,7 +5,7 @@ state carries that out. So it may be checked any number of times, in any order.
 Kafka's counterpart: `DelayedOperation` (tryComplete, forceComplete, onExpiration).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Protocol, TypeVar
 
 CommandT_co = TypeVar("CommandT_co", covariant=True)
@@ -15,7 +15,7 @@ class DelayedOp(Protocol[CommandT_co]):
     """Watched under `keys` until it completes or the monotonic clock reaches `deadline_ms`."""
 
     @property
-    def keys(self) -> Iterable[Hashable]: ...
+    def keys(self) -> tuple[Hashable, ...]: ...
 
     @property
     def deadline_ms(self) -> int: ...

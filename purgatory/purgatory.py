@@ -76,12 +76,12 @@ class Purgatory(Generic[CommandT]):
             raise AssertionError(f"{op!r} is parked already")
         watchers = self._watchers
         for key in op.keys:
-            ops = watchers.get(key)
-            if ops is None:
-                watchers[key] = op
-            elif isinstance(ops, dict):
+            ops = watchers.setdefault(key, op)
+            if ops is op:
+                continue  # the only one; it may name one key twice
+            if isinstance(ops, dict):
                 ops[op] = None
-            elif ops is not op:  # an op may name one key twice
+            else:
                 watchers[key] = {ops: None, op: None}
 
     def check_and_complete(self, key: Hashable) -> list[CommandT]:
@@ -108,12 +108,17 @@ class Purgatory(Generic[CommandT]):
 
     def cancel(self, key: Hashable) -> int:
         """Remove every op under `key`, without a command; returns their number."""
-        ops = self._watchers.get(key)
+        ops = self._watchers.pop(key, None)
         if ops is None:
             return 0
         if isinstance(ops, dict):
+            self._watchers[key] = ops
             return sum([self._end(op) for op in tuple(ops)])
-        return int(self._end(ops))
+        # With a million ops each look into a table waits for memory: no more of them than needed.
+        self._deadlines.remove(ops)
+        if len(ops.keys) > 1:
+            self._unwatch(ops)
+        return 1
 
     def watching(self, key: Hashable) -> bool:
         return key in self._watchers

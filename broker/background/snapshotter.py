@@ -30,6 +30,9 @@ SNAPSHOT_ABANDONED: Final = "SnapshotAbandoned"
 
 CHECK_INTERVAL_S: Final = 1.0
 
+FIRST_CHECK_S: Final = 2.0
+"""After a load: then all clients come back at once, and a worker process would take a core."""
+
 STOP_LIMIT_S: Final = 2.0
 """How long a clean stop may take for snapshots."""
 
@@ -104,6 +107,7 @@ class Snapshotter:
             await asyncio.wait_for(self._take_at_stop(partitions), limit_s)
 
     async def _check_forever(self) -> None:
+        await asyncio.sleep(FIRST_CHECK_S)
         while True:
             try:
                 while (following := await self._next(self._after_bytes)) is not None:

@@ -129,12 +129,17 @@ class PartitionsElected(Struct, frozen=True):
 
 
 class PartitionsLoaded(Struct, frozen=True):
-    """All that were elected together are loaded, or have failed to."""
+    """All that were elected together are loaded, or have failed to.
+
+    `served_ms`: until requests about all groups were answered, of `load_ms` until every group was
+    restored, whether a request asked for it or not.
+    """
 
     partitions: int
     failed: int
     records: int
     load_ms: int
+    served_ms: int
     topic: TopicName = OFFSETS_TOPIC
 
 

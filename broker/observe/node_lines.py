@@ -348,17 +348,27 @@ def _(event: shell.PartitionsElected) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.PartitionsLoaded)
 def _(event: shell.PartitionsLoaded) -> Iterable[LogLine]:
-    template = "Finished loading of metadata from {} in {}ms: {} partitions, {} failed, {} records"
+    template = (
+        "Finished loading of metadata from {} in {}ms (every group was served after {}ms): "
+        "{} partitions, {} failed, {} records"
+    )
     yield LogLine(
         "info",
         log_sentence(
-            template, event.topic, event.load_ms, event.partitions, event.failed, event.records
+            template,
+            event.topic,
+            event.load_ms,
+            event.served_ms,
+            event.partitions,
+            event.failed,
+            event.records,
         ),
         {
             "partitions": event.partitions,
             "failed": event.failed,
             "records": event.records,
             "load_ms": event.load_ms,
+            "served_ms": event.served_ms,
         },
     )
 

@@ -112,6 +112,7 @@ class Ownership:
         self._restoring: dict[int, None] = {}  # served, but not all groups are restored
         self._sized: set[int] = set()  # of the queued ones, those in the progress
         self._progress: LoadProgress | None = None  # of the load that runs
+        self._read_ms = 0  # when the log that was read last was read
         self._failed: dict[int, str] = {}
         self._reloads: dict[int, deque[int]] = {}  # when, in ms; those of the last window
         self._awaiting_reload: dict[int, str] = {}  # ended by a bug, not queued yet: why
@@ -164,7 +165,7 @@ class Ownership:
 
     async def elect(self, partitions: Iterable[int]) -> None:
         """Take these partitions over; returns when each is loaded or has failed to."""
-        started_ms = self._now_ms()
+        started_ms = self._read_ms = self._now_ms()
         epochs = [
             epoch
             for partition in partitions
@@ -179,6 +180,7 @@ class Ownership:
                 len(self._failed),
                 records,
                 self._now_ms() - started_ms,
+                self._read_ms - started_ms,
                 self.topic,
             )
         )
@@ -350,7 +352,10 @@ class Ownership:
 
     def _dequeue(self, partition: int) -> bool:
         self._sized.discard(partition)
-        return self._queued.pop(partition, None) is not None
+        if self._queued.pop(partition, None) is None:
+            return False
+        self._read_ms = self._now_ms()
+        return True
 
     def _restore_slice(self, progress: LoadProgress) -> None:
         """Restore some groups that no request has needed yet."""

@@ -2,15 +2,14 @@
 
 The broker stores and returns compressed batches as they came. It decompresses only to check what a
 producer sent and to find a record by its time, and never more than MAX_DECOMPRESSED_BYTES: a few
-kilobytes can claim to be gigabytes. Any fault of the input is a ValueError.
+kilobytes can claim to be gigabytes. Any fault of the input is a ValueError. The library is imported
+by the first compressed batch: it is 1.6 MB, and a coordinator's own records are not compressed.
 Kafka's counterparts: CompressionType and the Compression classes.
 """
 
 import zlib
 from collections.abc import Callable
 from struct import Struct
-
-import cramjam
 
 MAX_DECOMPRESSED_BYTES = 64 << 20  # of one batch; a larger one is a mistake or an attack
 
@@ -35,6 +34,8 @@ def unpack(blob: bytes, compression: int) -> bytes | bytearray:
     """The same without a last copy, for who only looks at them."""
     if not GZIP <= compression <= ZSTD:
         raise ValueError(f"unknown compression type {compression}")
+    import cramjam
+
     try:
         if compression == GZIP:
             return _gunzip(blob)
@@ -85,6 +86,8 @@ def _unsnappy(blob: bytes) -> bytes:
 
 
 def _unsnappy_block(block: bytes, room: int) -> bytes:
+    import cramjam
+
     if cramjam.snappy.decompress_raw_len(block) > room:
         raise ValueError(_too_large())
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -95,6 +98,8 @@ def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> 
 
     Where the buffer turns out too small it grows, a few times, up to the limit.
     """
+    import cramjam
+
     size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
     while True:
         size = min(size, MAX_DECOMPRESSED_BYTES)

@@ -9,7 +9,6 @@ Kafka's counterpart: `DefaultRecordBatch.setMaxTimestamp`, and `LogValidator` wh
 from struct import Struct
 from typing import Final
 
-import cramjam
 import google_crc32c
 
 from storage.batch.compression import COMPRESSION_NAMES, GZIP, LZ4, NONE, SNAPPY, decompress
@@ -77,6 +76,8 @@ def assemble(header: BatchHeader, records: bytes) -> bytes:
 
 def compress(records: bytes, compression: int, level: int | None) -> bytes:
     """As a batch holds them; without a level, at the codec's own."""
+    import cramjam  # as in compression.py
+
     if compression == GZIP:
         return bytes(cramjam.gzip.compress(records, level if level and level > 0 else 6))
     if compression == SNAPPY:
@@ -92,6 +93,8 @@ def compress(records: bytes, compression: int, level: int | None) -> bytes:
 
 def _xerial(records: bytes) -> bytes:
     """Snappy in the framing of the Java client's library, which every client reads."""
+    import cramjam
+
     parts = [_XERIAL_HEADER]
     for start in range(0, len(records), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(records[start : start + _XERIAL_BLOCK]))

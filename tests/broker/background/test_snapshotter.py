@@ -102,6 +102,7 @@ class Rig:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "CHECK_INTERVAL_S", 0.001)
+    monkeypatch.setattr(snapshots, "FIRST_CHECK_S", 0.0)
 
 
 async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None:

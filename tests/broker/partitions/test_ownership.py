@@ -472,8 +472,8 @@ async def test_groups_get_ready_after_all_partitions_are_served() -> None:
     assert calls.index(("restore_slice", 0)) > served
     assert (calls.count(("restore_slice", 0)), calls.count(("restore_slice", 1))) == (3, 2)
     assert node.ownership.loading == 0
-    loaded = [event for event in node.events if isinstance(event, PartitionsLoaded)]
-    assert len(loaded) == 1
+    (loaded,) = (event for event in node.events if isinstance(event, PartitionsLoaded))
+    assert 0 <= loaded.served_ms <= loaded.load_ms
 
 
 async def test_the_loop_goes_on_while_groups_get_ready() -> None:
