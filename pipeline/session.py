@@ -46,6 +46,11 @@ _LOCAL: Final = {
     "spark.ui.showConsoleProgress": "false",
     # Small enough for a task's sort to fit into memory; of little input Spark makes fewer of them.
     "spark.sql.shuffle.partitions": "64",
+    # The getters of Arrow's Java vectors check bounds and nulls of each value. Spark checks nulls
+    # itself, and asks for the rows of a batch only: a quarter of its time for a row is saved.
+    "spark.driver.defaultJavaOptions": (
+        "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+    ),
 }
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",  # days and hours in tables are UTC's

@@ -34,6 +34,7 @@ from pipeline.read.segments import (
     segments,
 )
 from pipeline.tables import UNDECODABLE, Table
+from pipeline.worker_imports import keep_archives
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Offsets = Mapping[int, int]
@@ -164,6 +165,7 @@ def decoded(raw: DataFrame, topic: str, *tables: Table) -> DataFrame:
     """The rows of the tables in what a connector brought, as `schema_of` has them."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_archives()
         for batch in batches:
             if batch.num_rows:
                 yield rows_of(tables, of_messages(topic, batch))
