@@ -69,11 +69,11 @@ def make_commits(folder: Path, commits: int) -> None:
                 end += BATCH
 
 
-def make_samples(folder: Path) -> None:
-    """A sample of each group every ten minutes."""
+def make_samples(folder: Path, every_ms: int = SAMPLE_EVERY_MS) -> None:
+    """A sample of each group so often."""
     end = 0
     with _segment(folder, LAG_TOPIC, 0).open("wb") as file:
-        for at in range(START_MS, START_MS + DAY_MS, SAMPLE_EVERY_MS):
+        for at in range(START_MS, START_MS + DAY_MS, every_ms):
             done = (at - START_MS) // 1_000
             records = [
                 Record(*encode_sample(_sample(group, at, done, group % 7 * (done % 500))))

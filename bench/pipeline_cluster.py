@@ -1,11 +1,12 @@
 """Cluster: the same tables from a standalone cluster, from local-cluster and from one process?
 
-    .venv/bin/python -m bench.pipeline_cluster [--commits 200000] [--jobs all] [--masters ...]
+    .venv/bin/python -m bench.pipeline_cluster [--commits 400000] [--jobs all] [--masters ...]
 
 Starts a standalone master and three worker processes on loopback, submits the jobs through
 spark-submit with the archive of `rollcall pipeline archive`, and does the same on
 `local-cluster[3,1,1024]`, on `local[2]` and with the local engine. Each result is compared with
-that of the local engine, row by row. Prints the seconds of each. Exit code 1: rows differ.
+that of the local engine, row by row. Prints the seconds of each. Exit code 1: rows differ. From
+400,000 commits on the log has rewinds, so no table of these jobs but `audit` is empty.
 """
 
 import argparse
@@ -121,13 +122,14 @@ def local(job: str, data: Path, out: Path) -> None:
 
 
 def same(reference: Path, made: Path) -> bool:
-    """Every table that either has."""
+    """Every table that either has, with a line for each."""
     equal = True
     for name in RESULTS:
         left, right = (rows(folder / name) for folder in (reference, made))
-        if len(left) != len(right) or not all(map(close, left, right)):
-            print(f"  {name}: {len(left)} and {len(right)} rows, not the same")
-            equal = False
+        is_same = len(left) == len(right) and all(map(close, left, right))
+        counted = f"{len(left):,} rows" if is_same else f"{len(left):,} and {len(right):,} rows"
+        print(f"  {name:20} {counted:>30}  {'same' if is_same else 'DIFFERENT'}")
+        equal &= is_same
     return equal
 
 
@@ -154,7 +156,7 @@ def close(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commits", type=int, default=200_000)
+    parser.add_argument("--commits", type=int, default=400_000)
     parser.add_argument("--jobs", default="all")
     parser.add_argument("--masters", default="standalone,local-cluster[3;1;1024],local[2]")
     options = parser.parse_args()
