@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.commit_logs import DAY_MS, START_MS, make_commits, make_samples
-from bench.commit_pipeline import ROLLCALL
 from bench.process_tree import run_watched
+from bench.running_daemon import ROLLCALL
 from pipeline.read.segments import log_ends, segments
 from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
 
