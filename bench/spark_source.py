@@ -123,10 +123,6 @@ def _replace_log(kafka: KafkaBroker, home: Path, name: str, partition: int) -> N
     shutil.copy(home / name / f"{OFFSETS_TOPIC}-{partition}" / f"{0:020}.log", folder)
 
 
-def rate(rows: int, cpu_s: float) -> str:
-    return f"{rows / cpu_s / 1e6:6.2f}"
-
-
 def beside_connector(home: Path, bootstrap: str, jars: str, rows: int, rounds: int) -> None:
     best: dict[tuple[str, str, str], float] = {}
     kinds = [(kind, columns) for columns in SHOWN for kind in (SOURCE, CONNECTOR)]
@@ -144,19 +140,23 @@ def beside_connector(home: Path, bootstrap: str, jars: str, rows: int, rounds: i
         (kind, columns): best[kind, columns, WHOLE] - best[kind, columns, HALF]
         for kind, columns in kinds
     }
-    print("M rows/s of CPU     steady: source connector  ratio | query: source connector  ratio")
+    print(f"{'M rows/s of CPU':20} {'steady':>26}    {'query':>26}")
+    print(f"{'':20} {'source connector ratio':>26}    {'source connector ratio':>26}")
     for columns in SHOWN:
-        ours, theirs = steady[SOURCE, columns], steady[CONNECTOR, columns]
+        of_source, of_connector = steady[SOURCE, columns], steady[CONNECTOR, columns]
         whole, other = best[SOURCE, columns, WHOLE], best[CONNECTOR, columns, WHOLE]
         print(
-            f"  {columns:18}        {rate(rows // 2, ours)}    {rate(rows // 2, theirs)} "
-            f"{theirs / ours:6.2f} |      {rate(rows, whole)}    {rate(rows, other)} "
-            f"{other / whole:6.2f}"
+            f"  {columns:18} {compared(rows // 2, of_source, of_connector)}"
+            f"    {compared(rows, whole, other)}"
         )
-    undecoded = steady[CONNECTOR, BYTES]
-    print(
-        f"  {BYTES + ', not decoded':18}                  {rate(rows // 2, undecoded)}        |"
-        f"                {rate(rows, best[CONNECTOR, BYTES, WHOLE])}"
+    undecoded = rows / 2 / steady[CONNECTOR, BYTES] / 1e6
+    print(f"  {BYTES + ', not decoded':18}          {undecoded:9.2f}")
+
+
+def compared(rows: int, source_s: float, connector_s: float) -> str:
+    return (
+        f"{rows / source_s / 1e6:10.2f} {rows / connector_s / 1e6:9.2f} "
+        f"{connector_s / source_s:5.1f}"
     )
 
 
