@@ -4,13 +4,14 @@ The history keeps whole rebalances, and not each member's SyncGroup. Here these 
 memory, for a bounded number of groups and steps: the timeline of an older time is less exact.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
 from coordinator.classic.events import GroupStabilized, MemberRejoined, MemberSynced
 from coordinator.consumer.events import ClassicMemberSynced
 from coordinator.events import Event
+from history.newest import Newest
 from history.timeline import LaneMark, MemberStep
 from seams.now import Now
 
@@ -26,7 +27,7 @@ class MemberSteps:
     """The groups that rebalanced last."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[str, deque[MemberStep]] = OrderedDict()
+        self._groups: OrderedDict[str, Newest[MemberStep]] = OrderedDict()
         self._count = 0
 
     def __len__(self) -> int:
@@ -51,7 +52,7 @@ class MemberSteps:
                     pass
 
     def _add(self, group_id: str, now: Now, member_id: str, mark: LaneMark) -> None:
-        steps = self._groups.setdefault(group_id, deque())
+        steps = self._groups.setdefault(group_id, Newest())
         self._groups.move_to_end(group_id)
         steps.append(MemberStep(now.wall_ms, member_id, mark))
         self._count += 1

@@ -5,7 +5,7 @@ older ones are read from the topic on request. A running rebalance is never drop
 more of them than groups with members.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from coordinator.member_identity import MemberIdentity
 from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance
+from history.newest import Newest
 from history.story import GroupStory
 
 
@@ -56,7 +57,7 @@ class HistoryIndex:
     def __init__(self, limits: IndexLimits) -> None:
         self._limits = limits
         self._stories: OrderedDict[str, GroupStory] = OrderedDict()
-        self._sizes: dict[str, deque[int]] = {}  # of each story's rebalances that are over
+        self._sizes: dict[str, Newest[int]] = {}  # of each story's rebalances that are over
         self.kept = 0  # rebalances that are over
         self.kept_bytes = 0  # about what they take
 
@@ -86,7 +87,7 @@ class HistoryIndex:
 
     def _count(self, group_id: str, rebalance: Rebalance) -> None:
         """Count a rebalance; a full story has dropped its oldest."""
-        sizes = self._sizes.setdefault(group_id, deque())
+        sizes = self._sizes.setdefault(group_id, Newest())
         size = bytes_of(rebalance)
         sizes.append(size)
         self.kept += 1

@@ -6,7 +6,6 @@ what its `RebalanceEndedEntry` says, which needs no entry before it: retention m
 those. docs/history.md says how a rebalance gets its one named cause.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final, assert_never
 
@@ -57,6 +56,7 @@ from history.entry_values import (
     MemberRemoval,
     MemberWait,
 )
+from history.newest import Newest
 from protocol.names import MemberId
 
 ALSO_MAX: Final = 50
@@ -98,7 +98,7 @@ class GroupStory:
     __slots__ = ("done", "running")
 
     def __init__(self, kept_max: int | None = None) -> None:
-        self.done: deque[Rebalance] = deque(maxlen=kept_max)
+        self.done: Newest[Rebalance] = Newest(kept_max)
         self.running: Rebalance | None = None
 
     def apply(self, event: HistoryEntry) -> None:

@@ -5,7 +5,6 @@ rounds of the lag sampler. Bounded in time by the window, and in number by the l
 a limit the oldest is dropped.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple, assert_never
 
@@ -50,6 +49,7 @@ from history.entries import (
     VerdictEndedEntry,
 )
 from history.lag.model import PartitionKey
+from history.newest import Newest
 from history.verdicts.model import ObservedGroup, member_key
 
 IDENTITIES_MAX: Final = 200
@@ -122,9 +122,9 @@ class RecentActivity:
     """The recent activity of one group."""
 
     def __init__(self) -> None:
-        self.returns: dict[str, deque[MemberReturn]] = {}
-        self.rebalances: deque[BegunRebalance] = deque(maxlen=RECENT_REBALANCES_MAX)
-        self.without_progress: deque[BegunRebalance] = deque(maxlen=RECENT_REBALANCES_MAX)
+        self.returns: dict[str, Newest[MemberReturn]] = {}
+        self.rebalances: Newest[BegunRebalance] = Newest(RECENT_REBALANCES_MAX)
+        self.without_progress: Newest[BegunRebalance] = Newest(RECENT_REBALANCES_MAX)
         self.progress: int | None = None  # the sum of all committed offsets, as last observed
         self.rounds_without_progress = 0
         self.refusals: dict[str, RefusedJoin] = {}  # the last of each client
@@ -139,7 +139,7 @@ class RecentActivity:
         self.handed_over_at_ms = 0  # consumer groups: partitions were given back or taken over
         self.grown_at_ms: dict[str, int] = {}  # topics that got partitions since
         self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
-        self._ended: dict[str, deque[EndedMembership]] = {}
+        self._ended: dict[str, Newest[EndedMembership]] = {}
 
     def apply(self, event: HistoryEntry, window_ms: int) -> None:
         """Add an entry of the group's history; called in their order."""
@@ -286,7 +286,7 @@ class RecentActivity:
         if identity not in self.returns and len(self.returns) >= IDENTITIES_MAX:
             del self.returns[next(iter(self.returns))]
         away_ms = at_ms - membership.ended_at_ms
-        self.returns.setdefault(identity, deque(maxlen=RETURNS_MAX)).append(
+        self.returns.setdefault(identity, Newest(RETURNS_MAX)).append(
             MemberReturn(at_ms, member, stayed_ms, away_ms, membership.reason, replaced)
         )
 
@@ -297,7 +297,7 @@ class RecentActivity:
         identity, joined_at_ms = present
         if identity not in self._ended and len(self._ended) >= IDENTITIES_MAX:
             del self._ended[next(iter(self._ended))]
-        self._ended.setdefault(identity, deque(maxlen=RETURNS_MAX)).append(
+        self._ended.setdefault(identity, Newest(RETURNS_MAX)).append(
             EndedMembership(joined_at_ms, at_ms, reason)
         )
 
@@ -322,5 +322,5 @@ class RecentActivity:
             self.last = None
 
 
-def _are_old(memberships: deque[EndedMembership], horizon_ms: int) -> bool:
+def _are_old(memberships: Newest[EndedMembership], horizon_ms: int) -> bool:
     return not memberships or memberships[-1].ended_at_ms < horizon_ms
