@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Newest(list[T]):
-    """Oldest first; at most `most` items, None for any number. Made for up to some hundred of them."""
+    """Oldest first; at most `most` items, None for any number. For some hundreds."""
 
     __slots__ = ("_most",)
 
