@@ -30,6 +30,9 @@ RUN_RECORDS_MAX: Final = 128
 RUNS_CACHED: Final = 256
 """Layouts of runs that are kept. A log has few; clients could make it have many."""
 
+_SOLE_BYTES_MAX: Final = 1 << 10
+"""Of a record that is alone in its batch, to be read in one step."""
+
 _ROW_FIELDS: Final = 10
 _VALUE_FRONT: Final = b"\x54\x00\x04"  # 42 bytes follow, of version 4
 _NO_METADATA: Final = 1  # its length + 1
@@ -76,10 +79,23 @@ def loaded_records(batch: bytes) -> Sequence[LoadedRecord]:
     """
     header = read_header(batch)
     if not header.attributes:
-        commits = _read_commits(batch, header)
+        commits = None
+        if header.records_count == 1:
+            commits = _read_sole(batch, header)
+        commits = commits or _read_commits(batch, header)
         if commits is not None:
             return commits
     return logged_records(batch, header)
+
+
+def _read_sole(batch: bytes, header: BatchHeader) -> list[StoredCommits] | None:
+    """The commit of a batch of one record, of which most logs consist; None if it is not usual."""
+    size = header.size - HEADER_BYTES  # the record is all the rest
+    run = _run(size, 1, 1) if size < _SOLE_BYTES_MAX else None
+    found: list[StoredCommits] = []
+    if run is None or not _add_sole(found, run, batch, HEADER_BYTES, 1, header):
+        return None
+    return found
 
 
 def _read_commits(batch: bytes, header: BatchHeader) -> list[StoredCommits] | None:
@@ -193,7 +209,7 @@ def _add_sole(
     delta_bytes: int,
     header: BatchHeader,
 ) -> bool:
-    """The same of one record, of which most batches of a log consist."""
+    """The same of one record."""
     front, delta, key, partition, value_front, offset, epoch, metadata, time, tail = (
         run.rows.unpack_from(batch, at)
     )

@@ -95,6 +95,25 @@ def test_a_damaged_batch_is_read_as_its_records_are(batch: bytes, data: st.DataO
     assert outcome(loaded_records, bytes(damaged)) == outcome(logged_records, bytes(damaged))
 
 
+@pytest.mark.parametrize("name", ["g", "x" * 58, "y" * 600])
+def test_every_byte_of_a_batch_of_one_commit_counts(name: str) -> None:
+    rows: list[RecordPair] = []
+    add_offset_commits(rows, GroupId(name), TopicName("orders"), {3: commit(9, UUID(int=5))}, 4)
+    batch = encode_batch(rows, 0, AT_MS)
+    assert len(loaded_records(batch)) == 1
+    assert isinstance(loaded_records(batch)[0], StoredCommits)
+    for at in range(HEADER_BYTES, len(batch)):
+        for value in (0, 1, 0x7F, 0x80, 0xFF, batch[at] ^ 1, batch[at] ^ 0x40):
+            damaged = batch[:at] + bytes((value,)) + batch[at + 1 :]
+            assert outcome(loaded_records, damaged) == outcome(logged_records, damaged), at
+    shorter = bytearray(batch[:-1])
+    shorter[8:12] = (len(shorter) - 12).to_bytes(4, "big")
+    longer = bytearray(batch + b"\x00")
+    longer[8:12] = (len(longer) - 12).to_bytes(4, "big")
+    for other in (bytes(shorter), bytes(longer)):
+        assert outcome(loaded_records, other) == outcome(logged_records, other)
+
+
 @pytest.mark.parametrize("records", [b"\x00\x00", b"\x02\x00", b"\x04\x00\x00", b"\x54" * 43])
 def test_records_too_short_for_a_commit_are_invalid(records: bytes) -> None:
     batch = bytearray(encode_batch([(b"k", b"v")], 0, AT_MS, 2)[:HEADER_BYTES] + records)
