@@ -143,7 +143,7 @@ def frame(request: Any) -> bytes:
 class Rig:
     """The daemon, whose loop and journal run when they are told to."""
 
-    def __init__(self, folder: str, *, history: bool) -> None:
+    def __init__(self, folder: str, *, history: bool, log_level: str = "error") -> None:
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
         config = Config(
@@ -153,7 +153,7 @@ class Rig:
             rollcall_history_enable=history,
         )
         self.data_dir = DataDir(folder, config.node_id)
-        observer: Observer = log_to_stderr("text", "error")
+        observer: Observer = log_to_stderr("human", log_level)
         self.daemon: Daemon = build(config, observer, self.data_dir, self.loop)
         self.daemon.server.use(self.daemon.dispatcher)
         daemon = self.daemon
@@ -162,8 +162,10 @@ class Rig:
         )
         self.loop.run_until_complete(daemon.load())
         self.names = count()
-        first = Seat(self, "")
-        first.ask(CreateTopicsRequest(topics=(CreatableTopic(TOPIC, 500, 1),)))
+        self.create_topic(TOPIC, 500)
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        Seat(self, "").ask(CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 1),)))
 
     def turn(self) -> None:
         """One flush, and the loop as long as it has something to do at once."""

@@ -11,9 +11,11 @@ from typing import Final
 
 COMPILED: Final = tuple(
     """
+    broker.history_log.writer
     broker.loop.clock
     broker.loop.journal_bridge
     broker.loop.soon
+    broker.loop.ticker
     broker.net.connection
     broker.net.quotas
     broker.net.request
@@ -21,24 +23,76 @@ COMPILED: Final = tuple(
     broker.net.server
     broker.observe.stats
     coordinator.classic.apply
+    coordinator.classic.decide.assignment_stored
+    coordinator.classic.decide.begin_rebalance
     coordinator.classic.decide.checks
+    coordinator.classic.decide.complete_join
+    coordinator.classic.decide.end_sync_phase
+    coordinator.classic.decide.expire_session
     coordinator.classic.decide.heartbeat
+    coordinator.classic.decide.join_answers
+    coordinator.classic.decide.join_group
+    coordinator.classic.decide.join_request
+    coordinator.classic.decide.lapsed_members
+    coordinator.classic.decide.leave_group
+    coordinator.classic.decide.partitions_changed
+    coordinator.classic.decide.protocol_choice
     coordinator.classic.decide.sessions
+    coordinator.classic.decide.static_members
+    coordinator.classic.decide.stored_members
+    coordinator.classic.decide.sync_group
     coordinator.classic.decisions
     coordinator.classic.evolve
+    coordinator.classic.generations
     coordinator.classic.group
+    coordinator.classic.subscriptions
+    coordinator.classic.transitions
     coordinator.combined_answer
     coordinator.commands
+    coordinator.consumer.apply
+    coordinator.consumer.assignment_job
+    coordinator.consumer.assignors.balancer
+    coordinator.consumer.assignors.by_object
+    coordinator.consumer.assignors.checked
+    coordinator.consumer.assignors.java_order
+    coordinator.consumer.assignors.range_assignor
+    coordinator.consumer.assignors.target
+    coordinator.consumer.assignors.uniform
+    coordinator.consumer.decide.advance
+    coordinator.consumer.decide.assignment_input
+    coordinator.consumer.decide.bump_epoch
+    coordinator.consumer.decide.expire_member
+    coordinator.consumer.decide.find_member
+    coordinator.consumer.decide.heartbeat
+    coordinator.consumer.decide.leave_group
+    coordinator.consumer.decide.refusal
+    coordinator.consumer.decide.remove_members
+    coordinator.consumer.decide.resolve_regex
     coordinator.consumer.decide.steady_heartbeat
+    coordinator.consumer.decide.subscriptions
+    coordinator.consumer.decide.target_assignment
+    coordinator.consumer.decide.target_computed
+    coordinator.consumer.decide.topics_changed
+    coordinator.consumer.decide.update_member
+    coordinator.consumer.decide.update_regex
+    coordinator.consumer.decide.validate_heartbeat
+    coordinator.consumer.decisions
+    coordinator.consumer.evolve
     coordinator.consumer.group
+    coordinator.consumer.metadata_hash
+    coordinator.consumer.records
+    coordinator.consumer.regex_cache
     coordinator.consumer.steady_session
+    coordinator.consumer.topic_cache
     coordinator.coordinator
     coordinator.decision_context
     coordinator.group_base
     coordinator.group_counts
+    coordinator.group_rights
     coordinator.group_store
     coordinator.group_types
     coordinator.history_sink
+    coordinator.large_assignments
     coordinator.locks
     coordinator.many_groups
     coordinator.offset_turns
@@ -51,6 +105,20 @@ COMPILED: Final = tuple(
     coordinator.refusals
     coordinator.shard
     coordinator.writable
+    history.ownership
+    history.recording.assignments
+    history.recording.attribution
+    history.recording.changed_topics
+    history.recording.consumer_direct_entries
+    history.recording.consumer_recorder
+    history.recording.consumer_state
+    history.recording.consumer_turn
+    history.recording.consumer_turn_recorder
+    history.recording.direct_entries
+    history.recording.reconciliation
+    history.recording.recorder
+    history.repeats
+    history.story
     protocol.codec
     protocol.framing
     protocol.primitives

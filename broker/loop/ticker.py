@@ -16,7 +16,19 @@ from broker.observe.stats import Histogram, LoopStalls
 from seams.now import Now
 
 EARLIEST_S: Final = 0.001  # Deadlines are in ms: nothing is due sooner than that.
-LAG_BUCKETS_S: Final = (0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+LAG_BUCKETS_S: Final[tuple[float, ...]] = (
+    0.001,
+    0.002_5,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    5.0,
+)
 AFTER_FAULT_S: Final = 0.1  # A tick that fails must not spin: its deadline may still be due.
 
 
