@@ -8,12 +8,11 @@ arrive and the loop that follows; frames are made and answers are read outside o
 group from nothing, `join` one member more and the rebalance of all, `leave` one less; µs of CPU for
 each member of the group, best of the rounds. In a rebalance a classic member sends a heartbeat, a
 JoinGroup and a SyncGroup; a member of a consumer group (KIP-848) sends heartbeats until it owns
-what it is assigned. `longest` is the longest single call of the loop, in ms of its thread's CPU,
-and what was called. With `--log-lines` the daemon writes its log lines, to /dev/null.
+what it is assigned. `longest` are the longest single calls of the loop, in ms of its thread's CPU.
+With `--log-lines` the daemon writes its log lines, to /dev/null.
 """
 
 import argparse
-import asyncio
 import cProfile
 import pstats
 import sys
@@ -35,6 +34,7 @@ from protocol.names import ApiKey, ErrorCode, GroupId, GroupState
 SIZES: Final = "10,100,500,1000"
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
+LONGEST_SHOWN: Final = 4
 PARTITIONS_PER_MEMBER: Final = 2
 ASSIGNMENT_INTERVAL_S: Final = 1.0
 """The default: clients that have nothing to learn before then send no heartbeats."""
@@ -45,8 +45,7 @@ class TimedRig(Rig):
 
     def __init__(self, folder: str, *, history: bool, log_level: str) -> None:
         self.server_s = 0.0
-        self.longest_s = 0.0
-        self.longest_call = ""
+        self.longest: dict[str, float] = {}
         self.profile: cProfile.Profile | None = None
         self._is_inside = False
         super().__init__(folder, history=history, log_level=log_level)
@@ -78,35 +77,33 @@ class TimedRig(Rig):
         for seat in seats:
             seat.transport.written.clear()
         with self.timed():
-            longest_s, before_s = self.longest_s, time.thread_time()
+            longest_s, before_s = 0.0, time.thread_time()
             for seat, framed in zip(seats, frames, strict=True):
                 seat.connection.data_received(framed)
                 now_s = time.thread_time()
                 longest_s, before_s = max(longest_s, now_s - before_s), now_s
-            if longest_s > self.longest_s:
-                self.longest_s, self.longest_call = longest_s, "data_received"
+            self._took("data_received", longest_s)
 
     def one_call(self, name: str, call: Callable[[], None]) -> None:
         began_s = time.thread_time()
         call()
-        took_s = time.thread_time() - began_s
-        if took_s > self.longest_s:
-            self.longest_s, self.longest_call = took_s, name
+        self._took(name, time.thread_time() - began_s)
+
+    def _took(self, name: str, seconds: float) -> None:
+        self.longest[name] = max(self.longest.get(name, 0.0), seconds)
 
     def _time_callbacks(self) -> None:
         """Every callback of the loop is one call; the loop looks at the sockets between two."""
-        schedule = self.loop.call_soon
+        self.loop.call_soon = self._timing(self.loop.call_soon)  # type: ignore[method-assign]
+        threadsafe = self._timing(self.loop.call_soon_threadsafe)
+        self.loop.call_soon_threadsafe = threadsafe  # type: ignore[method-assign]
 
+    def _timing(self, schedule: Callable[..., Any]) -> Callable[..., Any]:
         def call_soon(callback: Callable[..., Any], *arguments: Any, **context: Any) -> Any:
-            def run() -> None:
-                self.one_call(getattr(callback, "__qualname__", repr(callback)), bound)
+            name = getattr(callback, "__qualname__", type(callback).__name__)
+            return schedule(lambda: self.one_call(name, lambda: callback(*arguments)), **context)
 
-            def bound() -> None:
-                callback(*arguments)
-
-            return schedule(run, **context)
-
-        self.loop.call_soon = call_soon  # type: ignore[method-assign]
+        return call_soon
 
     def until(self, is_done: Callable[[], bool]) -> None:
         """Threads of the server count as well, so waiting for them does."""
@@ -171,10 +168,13 @@ class ClassicGroup:
         answered: list[Seat] = []
         while len(answered) < len(self.seats):
             self.rig.receive(waiting, [frames[id(seat)] for seat in waiting])
-            for _ in range(20):
-                self.rig.turn()
-            answered = [seat for seat in self.seats if seat.transport.written]
-            waiting = answered  # a member was alone in the first generation of a new group
+            before = -1
+            while len(answered) != before:
+                before = len(answered)
+                for _ in range(20):
+                    self.rig.turn()
+                answered = [seat for seat in self.seats if seat.transport.written]
+            waiting = answered  # some were in the first generation of a new group: they rejoin
         for seat in self.seats:
             answer = seat.answer(ApiKey.JOIN_GROUP)
             assert answer.error_code is ErrorCode.NONE, answer
@@ -200,18 +200,18 @@ class ConsumerGroup:
     def form(self) -> None:
         for _ in range(self.size):
             self._add()
-        self._settle()
+        self._reconcile()
 
     def join(self) -> None:
         self._add()
-        self._settle()
+        self._reconcile()
 
     def leave(self) -> None:
         gone = self.seats.pop()
         gone.generation_id = LEAVE_EPOCH
         self.rig.ask_all([gone], [frame(beat(gone, None))])
         close(gone)
-        self._settle()
+        self._reconcile()
 
     def end(self) -> None:
         for seat in self.seats:
@@ -247,7 +247,7 @@ class ConsumerGroup:
             )
         return is_new
 
-    def _settle(self) -> None:
+    def _reconcile(self) -> None:
         """Heartbeats of all who have something to report or to learn, until all is settled."""
         to_report = {seat.member_id for seat in self.seats}
         while True:
@@ -286,7 +286,8 @@ def main() -> None:
     arguments = parser.parse_args()
     log_level = "error"
     if arguments.log_lines:
-        log_level, sys.stderr = "info", Path("/dev/null").open("w")
+        log_level = "info"
+        sys.stderr = Path("/dev/null").open("w")  # noqa: SIM115  until the process ends
     print(f"{'µs a member':<18}{'form':>10}{'join':>10}{'leave':>10}   longest, ms")
     for protocol in arguments.protocol.split(","):
         for size in map(int, arguments.sizes.split(",")):
@@ -297,8 +298,9 @@ def main() -> None:
                     rig.daemon.server.stopwatch = lambda: 0.0  # or turns end early for the profiler
                 best = measure(rig, KINDS[protocol], size, arguments.rounds)
                 each = "".join(f"{spent / size * 1e6:>10.1f}" for spent in best)
-                longest = f"{rig.longest_s * 1e3:>8.1f} {rig.longest_call}"
-                print(f"{protocol} {size:<{17 - len(protocol)}}{each}{longest}", flush=True)
+                longest = sorted(rig.longest.items(), key=lambda item: -item[1])[:LONGEST_SHOWN]
+                calls = ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in longest)
+                print(f"{protocol} {size:<{17 - len(protocol)}}{each}   {calls}", flush=True)
                 if rig.profile is not None:
                     pstats.Stats(rig.profile).sort_stats("tottime").print_stats(60)
 

@@ -52,13 +52,13 @@ def running_daemon(
             command += ["--set", f"{name}={value}"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
-            yield _when_ready(process)
+            yield when_ready(process)
         finally:
             process.terminate()
             process.wait(_STOP_WITHIN_S)
 
 
-def _when_ready(process: "subprocess.Popen[str]") -> RunningDaemon:
+def when_ready(process: "subprocess.Popen[str]") -> RunningDaemon:
     assert process.stdout is not None
     for line in process.stdout:
         if found := _READY.search(line):

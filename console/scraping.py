@@ -7,10 +7,8 @@ costs one rendering. The samples are read one by one within the time of that ren
 """
 
 import asyncio
-import gc
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from broker.metrics.scrape import Metrics, exposition
@@ -159,20 +157,6 @@ class _Packer:
         return ready
 
 
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """A scrape makes a hundred thousand objects and lets go of all of them; the collector would
-    take that for growth and look through every group in memory, for 100 ms and more, in vain.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 class Scrapes:
     """The renderings that run: at most one works, and each form has at most one."""
 
@@ -210,8 +194,7 @@ class Scrapes:
             async with self._lock:
                 self.renderings += 1
                 pieces = exposition(self._metrics.portions(), openmetrics=form.openmetrics)
-                with _no_collector():
-                    await rendering.make(pieces, self._stalls)
+                await rendering.make(pieces, self._stalls)
         finally:
             if self._running.get(form) is rendering:
                 del self._running[form], self._tasks[form]

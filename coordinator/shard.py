@@ -44,7 +44,12 @@ from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.offsets.transactions import OffsetTransactions
 from coordinator.offsets.txn_offset_commit import TxnOffsetCommit
 from coordinator.outcome import Outcome, Reply
-from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands
+from coordinator.pending_answers import (
+    SENT_AT_ONCE,
+    ClientAnswer,
+    PendingAnswers,
+    PendingCommands,
+)
 from coordinator.refusals import GroupRequest, refused
 from coordinator.shard_context import ShardContext
 from coordinator.stored_commits import LoadedRecord
@@ -294,13 +299,16 @@ class Shard:
 
     def _send(self, replies: Sequence[Reply], position: Position, now: Now) -> None:
         """Send the replies, each once everything before `position` is stored."""
-        stored = position <= self.answers.stored
-        for reply in replies:
-            if stored:
-                self._reply(reply.token, reply.response)
-            else:
+        if len(replies) > SENT_AT_ONCE:
+            self.answers.add_slices(position, replies, self._reply, now.mono_ms)
+            return
+        if position > self.answers.stored:
+            for reply in replies:
                 answer = ClientAnswer(reply.token, reply.response, self._reply)
                 self.answers.add(position, answer, now.mono_ms)
+            return
+        for reply in replies:
+            self._reply(reply.token, reply.response)
 
     # ------------------------------------------------------------ room in the log
 
@@ -404,6 +412,7 @@ class Shard:
 
     def tick(self, now: Now) -> None:
         """End what has waited too long, and do a slice of the chores."""
+        self.answers.send_slice()
         self._refuse_overdue(now)
         if not self._log.has_room():
             # What ends now might have to be written down: everything waits until it can be.
@@ -426,6 +435,8 @@ class Shard:
         nearest = min((d for d in deadlines if d is not None), default=None)
         if nearest is not None:
             nearest = max(nearest, self._postponed_until_ms)
+        if self.answers.has_slice:
+            return 0
         waiting = (nearest, self.answers.due_ms, self._when_stored.due_ms)
         return min((d for d in waiting if d is not None), default=None)
 

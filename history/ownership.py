@@ -18,6 +18,7 @@ few dictionary entries for each member.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from history.lag.model import PartitionKey
@@ -29,6 +30,12 @@ NO_PARTITIONS: Final = frozenset[PartitionKey]()
 SUBSCRIPTION_BYTES_MAX: Final = 128 << 10
 """Of one member: some 5,000 topics, about a millisecond to read, 15 ms at worst. It is read in the
 turn of a JoinGroup, which blocks the loop; a larger one is not read."""
+
+
+KEPT_BYTES_MAX: Final = 512
+KEPT_SUBSCRIPTIONS: Final = 256
+"""Small subscriptions that are not read again: eager members of a group send the same bytes, and
+each of them joins every generation."""
 
 
 class OwnerMove(NamedTuple):
@@ -66,6 +73,12 @@ def owned_by_subscription(subscription: bytes) -> frozenset[PartitionKey] | None
     """
     if len(subscription) > SUBSCRIPTION_BYTES_MAX:
         return None
+    if len(subscription) > KEPT_BYTES_MAX:
+        return _owned(subscription)
+    return _kept_owned(subscription)
+
+
+def _owned(subscription: bytes) -> frozenset[PartitionKey]:
     try:
         read = read_subscription(subscription)
     except Malformed:
@@ -73,6 +86,9 @@ def owned_by_subscription(subscription: bytes) -> frozenset[PartitionKey] | None
     return frozenset(
         (owned.topic, index) for owned in read.owned_partitions for index in owned.partitions
     )
+
+
+_kept_owned: Final = lru_cache(KEPT_SUBSCRIPTIONS)(_owned)
 
 
 def partitions_of(assignment: bytes) -> list[PartitionKey]:

@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from struct import error as struct_error
 from typing import Final
 
-from coordinator.classic.generation_record import (
-    GENERATION_BEGUN,
-    GenerationBegunKey,
-    GenerationBegunValue,
-)
+from coordinator.classic.generation_messages import GenerationBegunKey, GenerationBegunValue
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.record_schemas import (
     RECORD_SCHEMAS,
     GroupMetadataValue,

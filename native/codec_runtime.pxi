@@ -382,3 +382,41 @@ cdef class ResponseWriter:
         if self.oracle is None:
             self.oracle = self.make_oracle()
         return self.oracle(correlation_id, message)
+
+
+cdef class RecordWriter:
+    """Writes the records of one class in one version, after `prefix`."""
+
+    cdef w_function function
+    cdef int version
+    cdef bint flexible
+    cdef bytes prefix
+    cdef object make_oracle
+    cdef object oracle
+
+    def __init__(self, str module, str name, int version, bytes prefix, make_oracle):
+        self.function = record_writers_function(name)
+        if self.function == NULL: raise KeyError(name)
+        use_records()
+        self.version = version
+        self.flexible = version >= RECORD_WRITERS[f"{module}.{name}"]
+        self.prefix = prefix
+        self.make_oracle = make_oracle
+
+    def write(self, message):
+        cdef Out o
+        o.room = 256
+        o.n = 0
+        o.p = <char*>PyMem_Malloc(o.room)
+        if o.p == NULL: raise MemoryError
+        try:
+            put_raw(&o, self.prefix, PyBytes_GET_SIZE(self.prefix))
+            self.function(&o, message, self.version, self.flexible)
+            return PyBytes_FromStringAndSize(o.p, o.n)
+        except Exception:
+            pass
+        finally:
+            PyMem_Free(o.p)
+        if self.oracle is None:
+            self.oracle = self.make_oracle()
+        return self.oracle(message)

@@ -1,6 +1,7 @@
 """Codec source: generates the Cython that reads and writes the hot messages, from the declarations.
 
-The second generator of `protocol/messages/`; the first, `protocol/reader_source.py`, is its oracle.
+The second generator of `protocol/messages/` and of some records; the first,
+`protocol/reader_source.py`, is its oracle.
 What it makes is for the usual case, in C: a message is read by one function for all versions, and
 every read is checked against the frame's end. Whatever is unusual (a frame that ends too early, a
 null where none may be, a tag, too many elements, a value that does not fit) is left to the oracle,
@@ -17,11 +18,18 @@ if the oracle refuses it. tests/protocol/test_compiled_codec.py compares both.
         return HeartbeatRequest(group_id, generation_id, ...)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from coordinator.classic.generation_messages import GenerationBegunValue
+from coordinator.record_schemas import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataValue,
+    TargetAssignmentMemberValue,
+)
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.names import ApiKey
 from protocol.reader_source import REQUEST_ELEMENTS_MAX, REQUEST_KEYS_MAX
@@ -30,6 +38,7 @@ from protocol.schema import (
     ArrayOf,
     FieldSpec,
     Mark,
+    Message,
     Struct,
     StructOf,
     Wire,
@@ -53,6 +62,15 @@ REQUESTS_READ: Final = (
 
 RESPONSES_WRITTEN: Final = REQUESTS_READ
 
+RECORDS_WRITTEN: Final = (
+    GenerationBegunValue,
+    GroupMetadataValue,
+    ConsumerGroupMemberMetadataValue,
+    TargetAssignmentMemberValue,
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+"""Values of records that a rebalance writes for each member, or that have all its members."""
+
 _RUNTIME: Final = Path(__file__).with_name("codec_runtime.pxi")
 
 
@@ -67,6 +85,10 @@ def codec_source() -> str:
         source.writer(RESPONSES[api_key])
     source.table("READERS", "r", [REQUESTS[key] for key in REQUESTS_READ])
     source.table("WRITERS", "w", [RESPONSES[key] for key in RESPONSES_WRITTEN])
+    source.imports = []
+    for record in RECORDS_WRITTEN:
+        source.writer(record)
+    source.record_table(RECORDS_WRITTEN)
     return "\n".join(source.lines) + "\n"
 
 
@@ -76,7 +98,10 @@ class _Source:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
+        self.imports: list[str] | None = None
+        """What a later import runs; None: what the import of the module itself does."""
         self._done: set[str] = set()
+        self._classes: dict[str, type[Struct]] = {}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -97,16 +122,37 @@ class _Source:
         flexible = {int(cls.API_KEY): cls.FLEXIBLE_SINCE for cls in classes}
         self.line(f"{name} = {flexible!r}")
 
+    def record_table(self, classes: Sequence[type[Message]]) -> None:
+        """By the name of the class. Their modules use the codec: imported on first use."""
+        with self.block("cdef w_function record_writers_function(str name):"):
+            for cls in classes:
+                self.line(f"if name == '{cls.__name__}': return w_{cls.__name__}")
+            self.line("return NULL")
+        flexible = {f"{cls.__module__}.{cls.__name__}": cls.FLEXIBLE_SINCE for cls in classes}
+        self.line(f"RECORD_WRITERS = {flexible!r}")
+        with self.block("def use_records():"):
+            assert self.imports is not None
+            names = [line.partition(" = ")[0] for line in self.imports]
+            self.line(f"global {', '.join(names)}")
+            self.lines += [f"    {line}" for line in self.imports]
+
+    def _global(self, name: str, value: str) -> None:
+        if self.imports is None:
+            self.line(f"cdef object {name} = {value}")
+        else:
+            self.line(f"cdef object {name} = None")
+            self.imports.append(f"{name} = {value}")
+
     def _use(self, cls: type[Struct]) -> None:
         """Make the class, and the defaults of its fields, globals of the module."""
+        if self._classes.setdefault(cls.__name__, cls) is not cls:
+            raise NotImplementedError(f"two classes with the name {cls.__name__}")
         if f"use {cls.__name__}" in self._done:
             return
         self._done.add(f"use {cls.__name__}")
-        self.line(f"cdef object {cls.__name__} = _import('{cls.__module__}', '{cls.__name__}')")
+        self._global(cls.__name__, f"_import('{cls.__module__}', '{cls.__name__}')")
         for field in fields_of(cls):
-            self.line(
-                f"cdef object {_default(cls, field)} = _default({cls.__name__}, '{field.name}')"
-            )
+            self._global(_default(cls, field), f"_default({cls.__name__}, '{field.name}')")
             wire = field.mark.wire
             if isinstance(wire, Wire) and wire.enum is not None:
                 module, name = wire.enum.__module__, wire.enum.__name__

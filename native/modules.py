@@ -35,7 +35,6 @@ COMPILED: Final = tuple(
     coordinator.classic.decide.join_request
     coordinator.classic.decide.lapsed_members
     coordinator.classic.decide.leave_group
-    coordinator.classic.decide.partitions_changed
     coordinator.classic.decide.protocol_choice
     coordinator.classic.decide.sessions
     coordinator.classic.decide.static_members
@@ -43,6 +42,7 @@ COMPILED: Final = tuple(
     coordinator.classic.decide.sync_group
     coordinator.classic.decisions
     coordinator.classic.evolve
+    coordinator.classic.generation_record
     coordinator.classic.generations
     coordinator.classic.group
     coordinator.classic.subscriptions
@@ -53,7 +53,6 @@ COMPILED: Final = tuple(
     coordinator.consumer.assignment_job
     coordinator.consumer.assignors.balancer
     coordinator.consumer.assignors.by_object
-    coordinator.consumer.assignors.checked
     coordinator.consumer.assignors.java_order
     coordinator.consumer.assignors.range_assignor
     coordinator.consumer.assignors.target

@@ -31,3 +31,16 @@ def writer_in_c(
         return oracle()
     write: Callable[..., Any] = rollcall_codec.ResponseWriter(api_key, version, oracle).write
     return write
+
+
+def record_writer_in_c(
+    cls: type, version: int, prefix: bytes, oracle: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The writer of a record or of another struct, or what `oracle` makes if there is none."""
+    module, name = cls.__module__, cls.__name__
+    if rollcall_codec is None or f"{module}.{name}" not in rollcall_codec.RECORD_WRITERS:
+        return oracle()
+    write: Callable[..., Any] = rollcall_codec.RecordWriter(
+        module, name, version, prefix, oracle
+    ).write
+    return write

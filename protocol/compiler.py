@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
+from protocol.compiled_codec import record_writer_in_c
 from protocol.reader_source import compile_reader
 from protocol.schema import Message
 from protocol.source import MessageLayout
@@ -48,4 +49,8 @@ def _reader(cls: type[Message], version: int) -> Callable[..., Any]:
 
 @cache
 def _writer(cls: type[Message], version: int, prefix: bytes) -> Callable[..., Any]:
-    return compile_writer([layout(cls, version)], prefix=prefix)
+    def generated() -> Callable[..., Any]:
+        return compile_writer([layout(cls, version)], prefix=prefix)
+
+    layout(cls, version)  # raises for a version that there is not
+    return record_writer_in_c(cls, version, prefix, generated)

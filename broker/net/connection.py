@@ -23,7 +23,7 @@ from broker.loop.clock import SystemClock
 from broker.net.authentication import Authentication
 from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.peer import client_host, peer_address
-from broker.net.quotas import COUNTED_TURN_S, REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
+from broker.net.quotas import REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.net.route import Route
 from broker.net.sockets import Bound
@@ -196,9 +196,7 @@ class Connection(asyncio.Protocol):
             self.flush_soon()
         if not self._blocked:
             try:
-                took_s = self._turn(data)
-                if took_s >= COUNTED_TURN_S:
-                    self._server.count_turn(took_s)
+                self._server.count_turn(self._turn(data))
             except Exception as error:  # noqa: BLE001 - no client's bytes may end more than its own
                 self._server.turn_failed(self, error)
             return

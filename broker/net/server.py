@@ -8,7 +8,7 @@ Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,7 +22,7 @@ from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
 from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
-from broker.net.quotas import PASS_S_MAX, Quotas
+from broker.net.quotas import FLUSH_S_MAX, PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import OnAnswer, Route
 from broker.net.sockets import Bound
@@ -74,7 +74,7 @@ class Server:
         self._limits = limits
         self._observe = observe
         self._servers: list[asyncio.Server] = []
-        self._to_flush: list[Connection] = []
+        self._to_flush: deque[Connection] = deque()
         self._postponed: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
         self._is_flush_due = False
         self._pass_s = 0.0  # the turns of this pass over the sockets
@@ -235,17 +235,25 @@ class Server:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write the collected answers of all; then run the postponed turns, in their order."""
+        """Write the collected answers of all; then run the postponed turns, in their order.
+
+        Of both, as many as there is time for before the sockets are polled again.
+        """
         self._is_flush_due = False
-        to_flush, self._to_flush = self._to_flush, []
-        for connection in to_flush:
+        self._pass_s = 0.0  # the pass over the sockets is over
+        self.is_pass_over = False
+        ends_s = self.stopwatch() + FLUSH_S_MAX
+        for _ in range(len(self._to_flush)):
+            connection = self._to_flush.popleft()
             try:
                 if connection.flush():
                     self._postponed[connection] = None
             except Exception as error:  # noqa: BLE001 - one client's fault must not reach another
                 self.turn_failed(connection, error)
+            if self.stopwatch() >= ends_s:
+                break
         self._run_postponed()
-        if self._postponed:
+        if self._to_flush or self._postponed:
             self._schedule_flush()
         self.on_turn()
 
@@ -329,14 +337,10 @@ class Server:
 
     def count_turn(self, seconds: float) -> None:
         """A turn for bytes that have just arrived: the others of this pass may have to wait."""
-        if not self._pass_s:
-            self._loop.call_soon(self._begin_pass)
         self._pass_s += seconds
-        self.is_pass_over = self._pass_s >= PASS_S_MAX
-
-    def _begin_pass(self) -> None:
-        self._pass_s = 0.0
-        self.is_pass_over = False
+        if self._pass_s >= PASS_S_MAX and not self.is_pass_over:
+            self.is_pass_over = True
+            self._schedule_flush()
 
     def turn_was_long(self, seconds: float) -> None:
         """Count a turn of one connection that blocked all others."""

@@ -12,13 +12,18 @@ by classic/restore.py. See docs/adr for what was weighed. Kafka's counterpart: n
 """
 
 import struct
-from collections.abc import Iterable, Sequence
-from typing import Annotated, ClassVar, Final
+from collections.abc import Iterable
+from typing import Final
 
+from coordinator.classic.generation_messages import (
+    BegunMember,
+    GenerationBegunKey,
+    GenerationBegunValue,
+    OfferedProtocol,
+)
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from protocol.compiler import writer
 from protocol.names import GenerationId, GroupId, MemberId
-from protocol.schema import BYTES, INT32, INT64, STRING, Message, Struct, array, nullable
 from storage.api import Record
 
 GENERATION_BEGUN: Final = 0x7263
@@ -26,44 +31,6 @@ GENERATION_BEGUN: Final = 0x7263
 
 GENERATION_BEGUN_VERSION: Final = 0
 _INT16: Final = struct.Struct(">h")
-
-
-class GenerationBegunKey(Message):
-    VERSIONS: ClassVar = range(1)
-    FLEXIBLE_SINCE: ClassVar = 0
-
-    group: Annotated[str, STRING] = ""
-
-
-class OfferedProtocol(Struct):
-    name: Annotated[str, STRING] = ""
-    metadata: Annotated[bytes, BYTES] = b""
-
-
-class BegunMember(Struct):
-    """A member with all that it offers: a client that joins again is compared with the whole."""
-
-    member_id: Annotated[str, STRING] = ""
-    group_instance_id: Annotated[str | None, nullable(STRING)] = None
-    client_id: Annotated[str, STRING] = ""
-    client_host: Annotated[str, STRING] = ""
-    rebalance_timeout: Annotated[int, INT32] = 0
-    session_timeout: Annotated[int, INT32] = 0
-    protocols: Annotated[Sequence[OfferedProtocol], array(OfferedProtocol)] = ()
-
-
-class GenerationBegunValue(Message):
-    """Without members when they would not fit: then only the number is spent."""
-
-    VERSIONS: ClassVar = range(1)
-    FLEXIBLE_SINCE: ClassVar = 0
-
-    generation: Annotated[int, INT32] = 0
-    protocol_type: Annotated[str, STRING] = ""
-    protocol_name: Annotated[str, STRING] = ""
-    leader: Annotated[str, STRING] = ""
-    begun_at: Annotated[int, INT64] = 0
-    members: Annotated[Sequence[BegunMember], array(BegunMember)] = ()
 
 
 def generation_record(

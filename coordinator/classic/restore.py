@@ -7,11 +7,8 @@ an event. Kafka's counterpart: `GroupMetadataManager.replay` of GroupMetadataKey
 import struct
 from typing import Final, Protocol
 
-from coordinator.classic.generation_record import (
-    GENERATION_BEGUN_VERSION,
-    GenerationBegunKey,
-    GenerationBegunValue,
-)
+from coordinator.classic.generation_messages import GenerationBegunKey, GenerationBegunValue
+from coordinator.classic.generation_record import GENERATION_BEGUN_VERSION
 from coordinator.classic.generations import is_later
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.subscriptions import subscribed_topics

@@ -35,7 +35,7 @@ def subscribed_topics(
     if protocol_type != CONSUMER:
         return None
     topics: set[TopicName] = set()
-    for subscription in subscriptions:
+    for subscription in set(subscriptions):  # most members of a group send the same bytes
         wanted = None if protocol_name is None else topics_of_subscription(subscription)
         if wanted is None:
             return None

@@ -16,6 +16,7 @@ from coordinator.classic.events import (
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
+    JoinWait,
     MemberSynced,
     RebalanceBegun,
 )
@@ -216,12 +217,13 @@ class RebalanceTracker:
     ) -> HistoryEntry:
         running = self._running.get(group.group_id)
         began_ms = now.mono_ms if running is None else running.began_ms
-        joined = [
-            JoinedMember(join.member, max(0, now.mono_ms - join.waited_ms - began_ms))
-            for join in event.joins
-        ]
-        joined.sort(key=lambda member: -member.join_delay_ms)
-        first, left_out = self._limits.cut(joined)
+
+        def delay_ms(join: JoinWait) -> int:
+            return max(0, now.mono_ms - join.waited_ms - began_ms)
+
+        slowest = sorted(event.joins, key=delay_ms, reverse=True)[: self._limits.members]
+        first = tuple(JoinedMember(join.member, delay_ms(join)) for join in slowest)
+        left_out = len(event.joins) - len(first)
         absent, _ = self._limits.cut(event.absent)
         return GenerationBegunEntry(
             group.group_id,

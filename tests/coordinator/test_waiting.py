@@ -4,7 +4,8 @@ import pytest
 
 from coordinator.combined_answer import CombinedAnswer
 from coordinator.locks import GroupLock
-from coordinator.pending_answers import ClientAnswer, PendingAnswers
+from coordinator.outcome import Reply
+from coordinator.pending_answers import SENT_AT_ONCE, ClientAnswer, PendingAnswers
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsResponse
@@ -55,6 +56,51 @@ def test_the_rest_goes_out_by_position_and_then_by_arrival() -> None:
     desk.answers.release(9)
     assert desk.names == ["a", "b", "c", "d"]
     assert len(desk.answers) == 0
+
+
+def test_the_answers_to_a_large_group_go_out_in_slices() -> None:
+    desk = Desk()
+    for number in range(SENT_AT_ONCE + 2):
+        desk.add(str(number), 9)
+    desk.answers.release(9)
+    assert len(desk.names) == SENT_AT_ONCE
+    assert desk.answers.has_slice
+    assert desk.next_deadline.at_ms == 0  # the next tick, which is due now
+
+    desk.answers.release(4)  # no position falls, and nothing goes out twice
+    assert desk.names == [str(number) for number in range(SENT_AT_ONCE + 2)]
+    assert not desk.answers.has_slice
+
+
+def test_a_group_of_a_thousand_is_answered_in_some_ticks() -> None:
+    world = World(kafka_settings(group_initial_rebalance_delay_ms=0))
+    shard = world.coordinator._active[0]
+    assert shard is not None
+    members = SENT_AT_ONCE + 100
+    tokens = [Token(9, f"member-{number}") for number in range(members)]
+    replies = [Reply(token, HeartbeatResponse()) for token in tokens]  # type: ignore[arg-type]
+
+    shard._send(replies, shard.answers.stored, world.now)
+    assert sum(token.answers != [] for token in tokens) == SENT_AT_ONCE
+    assert shard.next_deadline_ms() == 0
+
+    shard.tick(world.now)
+    assert all(token.answers == [HeartbeatResponse()] for token in tokens)
+    assert shard.next_deadline_ms() != 0
+
+
+def test_slices_that_are_not_stored_in_time_are_refused_all() -> None:
+    desk = Desk()
+    tokens = [Token(4, str(number)) for number in range(SENT_AT_ONCE + 1)]
+    replies = [Reply(token, HeartbeatResponse()) for token in tokens]  # type: ignore[arg-type]
+    desk.answers.add_slices(3, replies, desk.send, 0)  # type: ignore[arg-type]
+    assert desk.names == []
+
+    desk.answers.refuse_overdue(TIMEOUT_MS)
+
+    assert desk.names == [token.client_id for token in tokens]
+    codes = {response.error_code for _, response in desk.sent}  # type: ignore[union-attr]
+    assert codes == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 def test_a_stored_position_never_falls() -> None:

@@ -157,7 +157,7 @@ def test_a_manifest_finds_each_kind_of_change(tmp_path: Path) -> None:
 def test_without_a_compiler_or_with_the_switch_nothing_fails(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "native", tmp_path / "native")
     shutil.copytree(ROOT / "rollcall", tmp_path / "rollcall")
-    for package in ("protocol", "seams"):
+    for package in ("coordinator", "protocol", "seams", "storage"):
         shutil.copytree(ROOT / package, tmp_path / package)
     build = tmp_path / "build" / "compiled"
 
