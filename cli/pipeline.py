@@ -142,6 +142,7 @@ def run_jobs(
             delta=delta,
             cluster=cluster,
             strict=strict,
+            until_now=until is None,
         )
         for line in carry_out(order, progress()):
             click.echo(line)

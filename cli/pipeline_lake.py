@@ -23,13 +23,9 @@ def lake() -> None:
 def compact(path: str) -> None:
     """Merge all runs into one: each table has one file for each day."""
     with spark_job():
-        from pipeline.lake_maintenance import compact_lake
+        from pipeline.lake_maintenance import compact_lake, compacted_text
 
-        done = compact_lake(path)
-    click.echo(
-        f"{done.runs} runs, {done.files_before} files before, {done.files_after} after; "
-        f"removed {done.removed} folders of replaced or incomplete runs"
-    )
+        click.echo(compacted_text(compact_lake(path)))
 
 
 @lake.command()
@@ -38,7 +34,6 @@ def compact(path: str) -> None:
 def expire(path: str, *, before: int) -> None:
     """Drop whole days. What jobs derive from them, such as old offsets, is unknown afterwards."""
     with spark_job():
-        from pipeline.lake_maintenance import expire_lake
+        from pipeline.lake_maintenance import expire_lake, expired_text
 
-        days = expire_lake(path, before)
-    click.echo(f"dropped {len(days)} days" + (f", {days[0]} to {days[-1]}" if days else ""))
+        click.echo(expired_text(expire_lake(path, before)))

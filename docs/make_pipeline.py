@@ -10,7 +10,7 @@ from typing import Final
 
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
-from pipeline.tables import TABLES, Table, meaning_of, unit_of
+from pipeline.tables import LAKE_TABLES, Table, meaning_of, unit_of
 
 PATH: Final = Path(__file__).with_name("pipeline.md")
 
@@ -412,7 +412,7 @@ def pipeline_text() -> str:
             "",
             "Every source gives the same tables.",
             "",
-            *_tables(TABLES.values()),
+            *_tables(LAKE_TABLES.values()),
             "## Result tables",
             "",
             *_tables(RESULTS.values()),

@@ -16,12 +16,12 @@ from pipeline.engine import fn
 from pipeline.engine_choice import Choice, Engine, choose_engine
 from pipeline.incremental import first_day_ms, remember_run
 from pipeline.ingest import Ingested, ingest
-from pipeline.jobs import JOBS, Job, JobInput
+from pipeline.jobs import JOBS, Job, JobInput, lacks
 from pipeline.lake import Lake
 from pipeline.progress import NoProgress, Progress, epoch_ms
 from pipeline.read.acknowledge import acknowledge
 from pipeline.read.brokers import Broker
-from pipeline.read.files import replace_text
+from pipeline.read.files import local_path, replace_text
 from pipeline.read.source_check import (
     CheckedSource,
     SourceKind,
@@ -32,12 +32,14 @@ from pipeline.read.source_check import (
     check_source,
 )
 from pipeline.read.sources import PipelineSource
+from pipeline.read.topic_folders import has_topic_folders
 from pipeline.results import Results, write_csv, write_json
 from pipeline.run_summary import RunSummary
-from pipeline.runner import NothingToRead, TimeSpan, run_job, skip_job
+from pipeline.runner import NothingToRead, TimeSpan, check_needs, run_job, skip_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
 from pipeline.write_lock import lock_note, one_writer
+from protocol.names import LAG_TOPIC
 from seams.operator_error import OperationFailed, WrongInput
 
 INGEST: Final = "ingest"
@@ -75,6 +77,7 @@ class Order(Struct, frozen=True):
     engine: Engine = Engine.AUTO
     cluster: str | None = None  # the name of one of several in a lake
     strict: bool = False  # damage fails the command
+    until_now: bool = False  # the span ends at `until_ms`, or after what this run has measured
 
 
 def job_lines() -> Iterator[str]:
@@ -144,6 +147,8 @@ def _checked(order: Order) -> CheckedSource:
         check_broker(order.acknowledge)
     if checked.topics is not None and order.job in JOBS:
         for topic in JOBS[order.job].needs:
+            if topic == LAG_TOPIC and has_topic_folders(local_path(order.source)):
+                continue
             if topic not in checked.topics:
                 raise NothingToRead(
                     f"{order.job} needs {topic}, and {order.source} does not have it"
@@ -193,8 +198,11 @@ def _carried_out(
             raise DamageFound(_damage_text(done.rows[UNDECODABLE.name], order.source))
         return
     source = PipelineSource(spark, order.source, order.connector, order.cluster)
-    span = TimeSpan(order.since_ms, order.until_ms)
-    jobs, skipped = _jobs(order.job, source)
+    with progress.step(f"Opening {order.source}"):
+        jobs, skipped = _jobs(order.job, source)
+        if order.until_now and (measured := source.log_ends()) is not None:
+            summary.until_ms = max(order.until_ms, measured.sampled_at_ms + 1)
+    span = TimeSpan(order.since_ms, summary.until_ms)
     job_input = JobInput(
         source,
         span.since_ms,
@@ -239,8 +247,11 @@ def _damage_text(count: int, where: str) -> str:
 def _jobs(name: str, source: PipelineSource) -> tuple[list[Job], list[Job]]:
     """(those to run, those whose topics the source lacks)"""
     if name != ALL:
+        check_needs(JOBS[name], source)
         return [JOBS[name]], []
-    able = [job for job in JOBS.values() if all(source.has(topic) for topic in job.needs)]
+    able = [
+        job for job in JOBS.values() if all(lacks(source, topic) is None for topic in job.needs)
+    ]
     return able, [job for job in JOBS.values() if job not in able]
 
 

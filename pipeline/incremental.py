@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from pipeline.lake import Manifest, read_manifest
 from pipeline.read.files import is_local, local_path, read_text, replace_text
-from pipeline.tables import TABLES
+from pipeline.tables import LAKE_TABLES
 from seams.operator_error import WrongInput
 
 STATE_FILE: Final = "_incremental.json"
@@ -40,7 +40,7 @@ def first_day_ms(job: str, lake: str, out: str) -> int:
     new = [run for run in manifest.runs if run not in seen.runs]
     days = [
         folder.parent.name.removeprefix("dt=")
-        for name in TABLES
+        for name in LAKE_TABLES
         for run in new
         for folder in (local_path(lake) / name).glob(f"dt=*/run={run}")
     ]

@@ -2,8 +2,9 @@
 
 It reads each topic from the offset in the lake's manifest to the end that the log had when the
 source was opened. Undecodable data is landed with its position and counted; a run that finds damage
-reports it and continues. A source that is not what the lake was landed from is refused before
-anything is written (read/identity.py).
+reports it and continues. Where the daemon keeps no lag samples, each run also lands where the logs
+ended that groups read (read/log_ends.py). A source that is not what the lake was landed from is
+refused before anything is written (read/identity.py).
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from pipeline.progress import epoch_ms
 from pipeline.read.identity import OtherLog, another_cluster, another_log
 from pipeline.read.source_check import TOPICS
 from pipeline.read.sources import PipelineSource, SourceLog
-from pipeline.tables import COMMITS
+from pipeline.tables import COMMITS, LOG_ENDS
 from protocol.names import OFFSETS_TOPIC
 
 
@@ -38,6 +39,8 @@ def ingest(source: PipelineSource, lake: Lake) -> Ingested:
     beginnings = dict(known.logs.beginnings)
     if why := another_cluster(known.logs.cluster_id, cluster_id):
         raise _refusal(source, lake, why)
+    source.log(OFFSETS_TOPIC)  # its end is fixed before the ends of the others are measured
+    log_ends = source.log_ends()
     found: dict[str, DataFrame] = {}
     ends: dict[str, dict[int, int]] = {}
     for topic in TOPICS:
@@ -54,10 +57,13 @@ def ingest(source: PipelineSource, lake: Lake) -> Ingested:
         for name, rows in _tables(log, begins).items():
             found[name] = found[name].unionByName(rows) if name in found else rows
     counts = {table.name: 0 for topic in ends for table in tables_of(topic)}
-    if found or manifest is None:
+    if log_ends is not None:
+        counts[LOG_ENDS.name] = 0
+    if found or manifest is None or log_ends is not None:
         logs = LandedLogs(cluster_id or known.logs.cluster_id, beginnings, now_ms)
-        run = lake.land(found, ends, logs).runs[-1]
-        counts |= {name: lake.count(name, run) for name in found}
+        run = lake.land(found, ends, logs, log_ends).runs[-1]
+        landed = [*found, *([] if log_ends is None else [LOG_ENDS.name])]
+        counts |= {name: lake.count(name, run) for name in landed}
     source.forget()
     return Ingested(ends, counts)
 

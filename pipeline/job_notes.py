@@ -16,13 +16,6 @@ from pipeline.read.files import read_text, replace_text
 
 _FOLDER: Final = "_notes"
 
-WITHOUT: Final[Mapping[str, str]] = {
-    "__group_lag": "the daemon's lag samples; a Kafka has none, and its log ends were not found",
-    "__group_history": "the history that only Rollcall keeps",
-    "__consumer_offsets": "the commits",
-}
-"""What a topic would bring."""
-
 
 class JobNote(Struct, frozen=True):
     """`tables`: rows written, by table; `empty`: why a table has none, or was not made."""
@@ -32,6 +25,7 @@ class JobNote(Struct, frozen=True):
     since_ms: int
     until_ms: int
     topics: tuple[str, ...] = ()  # that the source has
+    log_ends: str = ""  # where they are from; for people
     tables: Mapping[str, int] = field(default_factory=dict)
     empty: Mapping[str, str] = field(default_factory=dict)
 

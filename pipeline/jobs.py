@@ -24,9 +24,11 @@ from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.in_order import in_order
 from pipeline.derive.lag_samples import deletions, each_once
 from pipeline.derive.lag_trend import lag_trend
+from pipeline.derive.measured_lag import measured_health, measured_samples
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.derive.rebalances import of_records, rebalance_stats, rebalances
 from pipeline.engine import fn
+from pipeline.read.log_ends import MeasuredLog, summary
 from pipeline.read.sources import PipelineSource
 from pipeline.tables import (
     COMMITS,
@@ -34,6 +36,7 @@ from pipeline.tables import (
     GROUP_EVENTS,
     GROUP_METADATA_TABLE,
     LAG_SAMPLES,
+    LOG_ENDS,
     TRANSACTION_MARKERS,
 )
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
@@ -178,13 +181,64 @@ class JobInput:
 
     @cached_property
     def health(self) -> DataFrame:
-        return self._shared(
-            partition_health(self.samples, self.since_ms, self.until_ms, deleted=self.deleted)
-        )
+        """Of partitions: at instants of the span where there are samples, otherwise whenever the
+        log ends were measured."""
+        if self.has_samples:
+            found = partition_health(
+                self.samples, self.since_ms, self.until_ms, deleted=self.deleted
+            )
+        else:
+            found = measured_health(self.measured, self.since_ms, self.until_ms)
+        return self._shared(found)
+
+    @cached_property
+    def log_end_rows(self) -> list[MeasuredLog]:
+        """Where the logs ended that groups read, at the moments at which that was measured."""
+        return self.source.log_end_rows()
+
+    @cached_property
+    def measured(self) -> DataFrame:
+        ends = self.source.frame(LOG_ENDS, self.log_end_rows)
+        return self._shared(measured_samples(self.ordered, ends))
+
+    @cached_property
+    def lag(self) -> DataFrame:
+        """The daemon's samples, or what the log ends of a Kafka say."""
+        return self.samples if self.has_samples else self.measured
+
+    def log_ends_text(self) -> str:
+        """Which source of log ends the jobs use; for people."""
+        if self.has_samples:
+            return "log ends: Rollcall's lag samples"
+        if self.source.has_log_ends():
+            return summary(self.log_end_rows).text
+        return f"log ends: none, {WITHOUT_LOG_ENDS}"
+
+
+WITHOUT_LOG_ENDS: Final = (
+    "the source has neither Rollcall's lag samples nor a broker to ask, and no folders of topics "
+    "beside its commits"
+)
+
+WITHOUT: Final[Mapping[str, str]] = {
+    LAG_TOPIC: WITHOUT_LOG_ENDS,
+    HISTORY_TOPIC: "the history that only Rollcall keeps",
+    OFFSETS_TOPIC: "the commits",
+}
+"""What a topic would bring."""
+
+
+def lacks(source: PipelineSource, topic: str) -> str | None:
+    """Why a job that needs the topic cannot run; None: it can. In place of lag samples, log ends
+    may have been measured. Raises NoBroker."""
+    if source.has(topic) or (topic == LAG_TOPIC and source.has_log_ends()):
+        return None
+    return f"{source.where} has no {topic}: {WITHOUT[topic]}"
 
 
 class Job(Struct, frozen=True):
-    """`needs`: topics without which the job has no input; `days`: the time column of each table."""
+    """`needs`: topics without which the job has no input (or what stands for them: `lacks`);
+    `days`: the time column of each table."""
 
     name: str
     makes: str
@@ -201,7 +255,7 @@ def _commit_rate(job_input: JobInput) -> Tables:
 
 
 def _lag_trend(job_input: JobInput) -> Tables:
-    samples = job_input.within(job_input.samples, "at_ms")
+    samples = job_input.within(job_input.lag, "at_ms")
     return {"lag_trend": lag_trend(samples, job_input.deleted)}
 
 
@@ -229,8 +283,8 @@ def _anomalies(job_input: JobInput) -> Tables:
         odd.rewinds(job_input.suspects),
         odd.skewed_assignment_rows(job_input.group_metadata),
     ]
-    if job_input.has_samples:
-        found += [odd.stalled_partitions(job_input.health), odd.hot_partitions(job_input.samples)]
+    if lacks(job_input.source, LAG_TOPIC) is None:
+        found += [odd.stalled_partitions(job_input.health), odd.hot_partitions(job_input.lag)]
     if job_input.has_history:
         found.append(odd.flapping_member_rows(job_input.events))
     every = found[0]

@@ -19,7 +19,7 @@ names, and each a lake of its own:
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -30,7 +30,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipeline.engine import fn
 from pipeline.read.files import folders, read_text, replace_text
 from pipeline.read.identity import Beginnings, LogBeginning
-from pipeline.tables import TABLES, Table
+from pipeline.read.log_ends import LogEnds, LogPlace, MeasuredLog
+from pipeline.tables import COMMITS, LAKE_TABLES, LOG_ENDS, TABLES, Table
 from seams.operator_error import WrongInput
 
 MANIFEST: Final = "manifest.json"
@@ -153,23 +154,47 @@ class Lake:
 
     def count(self, name: str, run: str) -> int:
         """Rows of a table that one run landed; from the files' own notes."""
-        return self._landed(TABLES[name]).where(fn.col("run") == run).count()
+        return self._landed(LAKE_TABLES[name]).where(fn.col("run") == run).count()
 
     def land(
-        self, found: Mapping[str, DataFrame], ends: _ReadEnds, logs: LandedLogs | None = None
+        self,
+        found: Mapping[str, DataFrame],
+        ends: _ReadEnds,
+        logs: LandedLogs | None = None,
+        log_ends: LogEnds | None = None,
     ) -> Manifest:
         """Add rows, by table; they count when this returns. `ends`: how far was read by now;
-        `logs`: of which logs."""
+        `logs`: of which logs; `log_ends`: of which those that groups have committed for are
+        added."""
         before = self.manifest() or Manifest()
         run = next_run(before)
         for name, rows in found.items():
             _write(rows.withColumn("run", fn.lit(run)), f"{self.path}/{name}")
+        if log_ends is not None:
+            places = self._committed_places((*before.runs, run))
+            measured = measured_rows(self._spark, log_ends.of(places))
+            _write(measured.withColumn("run", fn.lit(run)), f"{self.path}/{LOG_ENDS.name}")
         read = {topic: dict(partitions) for topic, partitions in before.read.items()}
         for topic, partitions in ends.items():
             read.setdefault(topic, {}).update(partitions)
         after = Manifest((*before.runs, run), read, logs or before.logs)
         write_manifest(self._spark, self.path, after)
         return after
+
+    def _committed_places(self, runs: Sequence[str]) -> list[LogPlace]:
+        """Topics and partitions that groups have committed for, in these runs."""
+        commits = self._landed(COMMITS).where(fn.col("run").isin(*runs))
+        return committed_places(commits.where("NOT tombstone"))
+
+
+def committed_places(commits: DataFrame) -> list[LogPlace]:
+    found = commits.select("topic", "partition").distinct().collect()
+    return [(row["topic"], row["partition"]) for row in found]
+
+
+def measured_rows(spark: SparkSession, rows: Sequence[MeasuredLog]) -> DataFrame:
+    """As the table `log_ends`."""
+    return spark.createDataFrame(list(rows), from_arrow_schema(LOG_ENDS.schema))
 
 
 def _write(rows: DataFrame, path: str) -> None:
@@ -182,7 +207,10 @@ def _write(rows: DataFrame, path: str) -> None:
 
 
 def _time_of(rows: DataFrame) -> Column:
-    return fn.col("log_timestamp_ms") if "log_timestamp_ms" in rows.columns else fn.lit(None)
+    for name in ("log_timestamp_ms", "sampled_at_ms"):
+        if name in rows.columns:
+            return fn.col(name)
+    return fn.lit(None)
 
 
 def tables_of(topic: str) -> list[Table]:

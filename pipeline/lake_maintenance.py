@@ -20,7 +20,7 @@ from msgspec import structs
 from pipeline.lake import Manifest, NoLake, next_run, read_manifest, write_manifest
 from pipeline.read.files import is_local, local_path, sync_folder
 from pipeline.runner import TimeSpan
-from pipeline.tables import TABLES
+from pipeline.tables import LAKE_TABLES
 from pipeline.write_lock import one_writer
 from seams.operator_error import WrongInput
 
@@ -62,7 +62,7 @@ def expire_lake(path: str, before_ms: int) -> list[str]:
     with one_writer(_local(path)):
         manifest = _manifest(path)
         _remove_unlisted(path, manifest)
-        for name in TABLES:
+        for name in LAKE_TABLES:
             table = local_path(path) / name
             for day in sorted(table.glob(f"{_DAY}*")):
                 if day.name.removeprefix(_DAY) < first_kept:
@@ -71,6 +71,19 @@ def expire_lake(path: str, before_ms: int) -> list[str]:
                     shutil.rmtree(gone)
                     dropped.add(day.name.removeprefix(_DAY))
     return sorted(dropped)
+
+
+def compacted_text(done: Compacted) -> str:
+    """For people."""
+    return (
+        f"{done.runs} runs, {done.files_before} files before, {done.files_after} after; "
+        f"removed {done.removed} folders of replaced or incomplete runs"
+    )
+
+
+def expired_text(days: list[str]) -> str:
+    """For people; `days` in order."""
+    return f"dropped {len(days)} days" + (f", {days[0]} to {days[-1]}" if days else "")
 
 
 def _local(path: str) -> str:
@@ -90,7 +103,7 @@ def _manifest(path: str) -> Manifest:
 
 def _days(path: str, manifest: Manifest) -> Iterator[tuple[Path, list[Path]]]:
     """Each day's folder of each table, with the files that count."""
-    for name in TABLES:
+    for name in LAKE_TABLES:
         for day in sorted((local_path(path) / name).glob(f"{_DAY}*")):
             files = [
                 file
@@ -133,7 +146,7 @@ def _as_columns_of(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _remove_unlisted(path: str, manifest: Manifest) -> int:
     listed = {f"{_RUN}{run}" for run in manifest.runs}
     removed = 0
-    for name in TABLES:
+    for name in LAKE_TABLES:
         for folder in (local_path(path) / name).glob(f"{_DAY}*/{_RUN}*"):
             if folder.name not in listed:
                 shutil.rmtree(folder)

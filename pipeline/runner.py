@@ -16,11 +16,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.engine import fn
-from pipeline.job_notes import WITHOUT, JobNote, write_note
-from pipeline.jobs import Job, JobInput
+from pipeline.job_notes import JobNote, write_note
+from pipeline.jobs import WITHOUT, Job, JobInput, lacks
 from pipeline.read.files import folders, move_folder, remove_tree
+from pipeline.read.sources import PipelineSource
 from pipeline.result_tables import RESULTS
-from protocol.names import HISTORY_TOPIC
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC
 from seams.operator_error import WrongInput
 from seams.text import instant
 
@@ -49,10 +50,8 @@ def _day(at_ms: int) -> str:
 def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Mapping[str, int]:
     """Write the job's tables under `out`, and its note; the rows of each table. Raises
     NothingToRead."""
-    source, span = job_input.source, TimeSpan(job_input.since_ms, job_input.until_ms)
-    for topic in job.needs:
-        if not source.has(topic):
-            raise NothingToRead(f"{job.name} needs {topic}, and {source.where} does not have it")
+    span = TimeSpan(job_input.since_ms, job_input.until_ms)
+    check_needs(job, job_input.source)
     rows = {}
     for name, table in job.run(job_input).items():
         column = job.days[name]
@@ -68,10 +67,16 @@ def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Map
     return rows
 
 
+def check_needs(job: Job, source: PipelineSource) -> None:
+    """Raises NothingToRead, NoBroker."""
+    for topic in job.needs:
+        if (why := lacks(source, topic)) is not None:
+            raise NothingToRead(f"{job.name} needs {topic}; {why}")
+
+
 def skip_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> str:
     """Write why the job cannot run; the reason."""
-    lacking = [topic for topic in job.needs if not job_input.source.has(topic)]
-    why = f"{job_input.source.where} has no {', '.join(lacking)}: {WITHOUT[lacking[0]]}"
+    why = next(filter(None, (lacks(job_input.source, topic) for topic in job.needs)))
     note = _note(job, job_input, {})
     write_note(spark, out, structs.replace(note, empty=dict.fromkeys(job.days, why)))
     return why
@@ -81,17 +86,18 @@ def _note(job: Job, job_input: JobInput, rows: Mapping[str, int]) -> JobNote:
     source = job_input.source
     topics = tuple(topic for topic in WITHOUT if source.has(topic))
     span = f"{instant(job_input.since_ms)} to {instant(job_input.until_ms)}"
-    empty = {
-        name: f"{source.where} has nothing for it from {span}"
-        for name, count in rows.items()
-        if not count
-    }
+    log_ends = job_input.log_ends_text() if LAG_TOPIC in job.needs else ""
+    nothing = f"{source.where} has nothing for it from {span}"
+    if log_ends:
+        nothing += f" ({log_ends})"
+    empty = dict.fromkeys((name for name, count in rows.items() if not count), nothing)
     for name in job.days:
         if name not in rows:
             empty[name] = f"{source.where} has no {HISTORY_TOPIC}: {WITHOUT[HISTORY_TOPIC]}"
     return JobNote(
-        job.name, source.where, job_input.since_ms, job_input.until_ms, topics, dict(rows), empty
-    )
+        job.name, source.where, job_input.since_ms, job_input.until_ms, topics, log_ends,
+        dict(rows), empty,
+    )  # fmt: skip
 
 
 def _as_declared(name: str, table: DataFrame) -> DataFrame:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from pipeline.result_tables import RESULTS
-from pipeline.tables import TABLES, Table, meaning_of, unit_of
+from pipeline.tables import LAKE_TABLES, Table, meaning_of, unit_of
 
 
 def _chosen(name: str | None) -> list[Table]:
     """One table or all. Raises KeyError."""
-    every = {**TABLES, **RESULTS}
+    every = {**LAKE_TABLES, **RESULTS}
     return list(every.values()) if name is None else [every[name]]
 
 

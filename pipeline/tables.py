@@ -262,6 +262,24 @@ LAG_SAMPLES: Final = Table(
     ),
 )
 
+LOG_ENDS: Final = Table(
+    "log_ends",
+    None,
+    "the log of a partition that groups have committed for, as a run measured it",
+    pa.schema(
+        [
+            column("topic", _TEXT, "", "The topic that groups read."),
+            column("partition", _INT, "", "Its partition."),
+            column("sampled_at_ms", _LONG, "ms", "When it was measured."),
+            column("log_start_offset", _LONG, "records", "First offset; null: unknown."),
+            column("log_end_offset", _LONG, "records", "The next offset; null: unknown."),
+            column("source", _TEXT, "", "Who said so: broker, or folders."),
+            column("problem", _TEXT, "", "Why an offset is unknown; null: none is."),
+        ]
+    ),
+)
+"""Not decoded from a log: see read/log_ends.py."""
+
 UNDECODABLE: Final = Table(
     "undecodable",
     None,
@@ -296,3 +314,7 @@ TABLES: Final = {
         UNDECODABLE,
     )
 }
+"""By name, those that are decoded from logs."""
+
+LAKE_TABLES: Final = {**TABLES, LOG_ENDS.name: LOG_ENDS}
+"""By name, those that a lake has."""

@@ -68,7 +68,7 @@ def partition_health(
     # What is to be known of each window, before it is judged at many instants.
     window = order.rowsBetween(1 - intervals, Window.currentRow)
     steps = order.rowsBetween(2 - intervals, Window.currentRow)
-    judged = commits.withColumns(
+    windows = commits.withColumns(
         {
             "commits": fn.count("*").over(window).cast("int"),
             "first_ms": fn.min("at_ms").over(window),
@@ -77,11 +77,20 @@ def partition_health(
             "lag_min": fn.min("lag").over(window),
             "shrank": fn.coalesce(fn.bool_or("shrank").over(steps), fn.lit(False)),  # noqa: FBT003
         }
-    ).withColumns({"verdict": _verdict(intervals, allowed_lag)})
+    )
+    verdict = judged(
+        is_ok=fn.col("lag") <= allowed_lag,
+        is_stop=None,
+        is_rewind=fn.col("high") > fn.col("committed_offset"),
+        is_lagging=(fn.col("commits") >= intervals) & (fn.col("lag_min") > allowed_lag),
+        stood=fn.col("low") == fn.col("high"),
+        shrank=fn.col("shrank"),
+    )
+    windows = windows.withColumn("verdict", verdict)
     # A window is the newest one at the instants from its last commit until the next commit.
     first = _ceiling(fn.greatest(fn.col("at_ms"), fn.lit(since_ms)), every_ms)
     end = fn.least(fn.col("next_ms"), fn.lit(until_ms))
-    instants = judged.withColumns({"first": first, "end": end}).where("first < end")
+    instants = windows.withColumns({"first": first, "end": end}).where("first < end")
     instants = instants.withColumn(
         "now_ms", fn.explode(fn.sequence("first", fn.col("end") - 1, fn.lit(every_ms)))
     )
@@ -125,15 +134,24 @@ def group_health(partitions: DataFrame) -> DataFrame:
     )
 
 
-def _verdict(intervals: int, allowed_lag: int) -> Column:
-    """Without STOP, which alone asks what time it is."""
-    is_full = fn.col("commits") >= intervals
-    lagging = fn.col("lag_min") > allowed_lag
+def judged(
+    *,
+    is_ok: Column,
+    is_stop: Column | None,
+    is_rewind: Column,
+    is_lagging: Column,
+    stood: Column,
+    shrank: Column,
+) -> Column:
+    """The status by the rules above. `is_lagging`: at all of a full window; `stood`: the offset
+    did not move in it; `is_stop` None: judged later, by what time it is."""
+    verdict = fn.when(is_ok, "OK")
+    if is_stop is not None:
+        verdict = verdict.when(is_stop, "STOP")
     return (
-        fn.when(fn.col("lag") <= allowed_lag, "OK")
-        .when(fn.col("high") > fn.col("committed_offset"), "REWIND")
-        .when(is_full & lagging & (fn.col("low") == fn.col("high")), "STALL")
-        .when(is_full & lagging & ~fn.col("shrank"), "WARN")
+        verdict.when(is_rewind, "REWIND")
+        .when(is_lagging & stood, "STALL")
+        .when(is_lagging & ~shrank, "WARN")
         .otherwise("OK")
     )
 

@@ -89,7 +89,7 @@ class Broker:
     def beginnings(self, topic: str) -> dict[int, LogBeginning]:
         """By partition, the first record that is there; none of an empty one. Raises NoBroker."""
         with self._consumer() as consumer:
-            since = self._java.java.util.HashMap()
+            since = self.java.java.util.HashMap()
             for partition in self._partitions(consumer, topic):
                 since.put(partition, _LONG_AGO_MS)
             found = consumer.offsetsForTimes(since)
@@ -102,8 +102,14 @@ class Broker:
 
     def cluster_id(self) -> str:
         """Which cluster it is of, by whatever name it was reached. Raises NoBroker."""
-        with self._client("admin.Admin", _ADMIN) as admin:
+        with self.admin() as admin:
             return str(admin.describeCluster().clusterId().get())
+
+    @contextmanager
+    def admin(self) -> Iterator[JavaObject]:
+        """Kafka's Admin; what it throws out of the block is a NoBroker."""
+        with self._client("admin.Admin", _ADMIN) as admin:
+            yield admin
 
     def assign(self, topics: Mapping[str, Iterable[int]]) -> Mapping[str, str]:
         """The connector's options to read these partitions."""
@@ -130,7 +136,7 @@ class Broker:
             for partition in left:
                 consumer.seek(partition, begins.get(partition.partition(), 0))
             while left:
-                for record in _each(consumer.poll(self._java.java.time.Duration.ofSeconds(1))):
+                for record in _each(consumer.poll(self.java.java.time.Duration.ofSeconds(1))):
                     if record.key() is not None and record.value() is not None:
                         yield bytes(record.key()), bytes(record.value())
                 left = [
@@ -142,23 +148,24 @@ class Broker:
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Append (key, value) pairs, in their order; stored when it returns. Raises NoBroker."""
         with self._client("producer.KafkaProducer", _PRODUCER) as producer:
-            make = self._java.org.apache.kafka.clients.producer.ProducerRecord
+            make = self.java.org.apache.kafka.clients.producer.ProducerRecord
             sent = [producer.send(make(topic, key, value)) for key, value in records]
             for acknowledged in sent:
                 acknowledged.get()
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """As a simple consumer of the group. Raises NoBroker."""
-        number = self._java.org.apache.kafka.common.TopicPartition
-        value = self._java.org.apache.kafka.clients.consumer.OffsetAndMetadata
+        number = self.java.org.apache.kafka.common.TopicPartition
+        value = self.java.org.apache.kafka.clients.consumer.OffsetAndMetadata
         with self._client("consumer.KafkaConsumer", {**_CONSUMER, "group.id": group}) as consumer:
-            committed = self._java.java.util.HashMap()
+            committed = self.java.java.util.HashMap()
             for partition, offset in offsets.items():
                 committed.put(number(topic, partition), value(offset))
             consumer.commitSync(committed)
 
     @property
-    def _java(self) -> JavaObject:
+    def java(self) -> JavaObject:
+        """The driver's, with Kafka's client. Raises NoBroker."""
         try:
             java = self._spark._jvm
         except PySparkAttributeError:
@@ -168,7 +175,7 @@ class Broker:
 
     def _partitions(self, consumer: JavaObject, topic: str) -> list[JavaObject]:
         found = consumer.partitionsFor(topic)
-        number = self._java.org.apache.kafka.common.TopicPartition
+        number = self.java.org.apache.kafka.common.TopicPartition
         return [number(topic, partition.partition()) for partition in found or ()]
 
     @contextmanager
@@ -180,7 +187,7 @@ class Broker:
     @contextmanager
     def _client(self, kind: str, defaults: Mapping[str, str]) -> Iterator[JavaObject]:
         """A client of Kafka's own; what goes wrong with it is a NoBroker."""
-        settings = self._java.java.util.Properties()
+        settings = self.java.java.util.Properties()
         given = {
             name.removeprefix(_PREFIX): value
             for name, value in self.options.items()
@@ -192,7 +199,7 @@ class Broker:
         client = None
         try:
             try:
-                made_by = getattr(getattr(self._java.org.apache.kafka.clients, package), name)
+                made_by = getattr(getattr(self.java.org.apache.kafka.clients, package), name)
                 client = made_by.create(settings) if name == "Admin" else made_by(settings)
             except TypeError:  # what Java does not have is a package to Py4J
                 raise NoBroker(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,7 @@ _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi4xb")  # base offset, length, magic
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _WINDOW_BYTES: Final = 64 << 10
+_INDEX_BLOCK_BYTES: Final = 8 << 10
 _RESYNC_WINDOW_BYTES: Final = 8 << 20
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD  # of a batch that is nothing but its header
 
@@ -173,10 +174,11 @@ def cluster_id_in(lines: Iterable[str]) -> str | None:
 def log_ends(found: Sequence[LogSegment]) -> dict[int, int]:
     """By partition, the offset after the last whole batch that is there now."""
     newest = {segment.partition: segment for segment in found}
-    return {partition: _end_offset(segment) for partition, segment in newest.items()}
+    return {partition: end_offset(segment) for partition, segment in newest.items()}
 
 
-def _end_offset(segment: LogSegment) -> int:
+def end_offset(segment: LogSegment) -> int:
+    """After its last whole batch; its base offset if there is none. Raises OSError."""
     with Path(segment.path).open("rb") as log:
 
         def read(size: int, position: int) -> bytes:
@@ -288,7 +290,8 @@ class _IndexEntry(NamedTuple):
 def _indexed(segment: LogSegment) -> list[_IndexEntry]:
     """Of the sparse index, thinned out; empty when it is missing or makes no sense."""
     try:
-        content = Path(segment.path).with_suffix(".index").read_bytes()
+        with Path(segment.path).with_suffix(".index").open("rb") as index:
+            content = _up_to_room(index)
     except OSError:
         return []
     whole = len(content) - len(content) % _INDEX_ENTRY.size
@@ -299,6 +302,15 @@ def _indexed(segment: LogSegment) -> list[_IndexEntry]:
         return []
     step = max(1, len(entries) * (1 << 20) // segment.size)  # one for each MiB is enough
     return entries[::step]
+
+
+def _up_to_room(index: BinaryIO) -> bytes:
+    """A broker that runs has made room for 10 MiB of entries: zeros, and as many for each of its
+    logs."""
+    blocks = []
+    while any(block := index.read(_INDEX_BLOCK_BYTES)):
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def _leads(read: ReadAt, entry: _IndexEntry, segment: LogSegment) -> bool:

@@ -19,11 +19,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import of_messages, rows_of, schema_of
 from pipeline.engine import fn
-from pipeline.lake import Lake, NoLake
+from pipeline.lake import Lake, NoLake, committed_places
+from pipeline.read.broker_log_ends import measure_broker
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.data_source import FORMAT
-from pipeline.read.files import is_local, read_text
+from pipeline.read.files import is_local, local_path, read_text
 from pipeline.read.identity import Beginnings
+from pipeline.read.log_ends import LogEnds, MeasuredLog
 from pipeline.read.remote import read_remote, remote_extents
 from pipeline.read.segments import (
     NoSegments,
@@ -33,7 +35,8 @@ from pipeline.read.segments import (
     log_ends,
     segments,
 )
-from pipeline.tables import UNDECODABLE, Table
+from pipeline.read.topic_folders import has_topic_folders, measure_folders
+from pipeline.tables import COMMITS, LOG_ENDS, UNDECODABLE, Table
 from pipeline.worker_imports import keep_archives
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
@@ -188,6 +191,8 @@ class PipelineSource:
         self._spark = spark
         self._options = dict(options or {})
         self._logs: dict[str, SourceLog] = {}
+        self._log_ends: LogEnds | None = None
+        self._is_measured = False
         self.where = where
         self.lake = None if where.startswith(KAFKA) else _lake(spark, where, cluster)
 
@@ -235,6 +240,49 @@ class PipelineSource:
             return self.lake.table(UNDECODABLE).count()
         topics = [topic for topic in (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC) if self.has(topic)]
         return sum(self.log(topic).rows(UNDECODABLE, {}).count() for topic in topics)
+
+    def log_ends(self) -> LogEnds | None:
+        """Where the logs that groups read ended when the log of commits was opened, measured once;
+        None: the source has samples of its own, or cannot be measured. Raises NoSegments,
+        NoBroker."""
+        if not self._is_measured:
+            self._is_measured = True
+            self._log_ends = self._measured()
+        return self._log_ends
+
+    def _measured(self) -> LogEnds | None:
+        if self.lake is not None or self.has(LAG_TOPIC) or not self.has(OFFSETS_TOPIC):
+            return None
+        if self.where.startswith(KAFKA):
+            return measure_broker(Broker(self._spark, self.where, self._options))
+        if is_local(self.where) and has_topic_folders(local_path(self.where)):
+            return measure_folders(local_path(self.where))
+        return None
+
+    def log_end_rows(self) -> list[MeasuredLog]:
+        """All measurements: of a lake those of its runs; otherwise the one of this source, of the
+        partitions that groups have committed for. Raises NoSegments, NoBroker."""
+        if self.lake is not None:
+            return [MeasuredLog(*row) for row in self._landed_ends().collect()]
+        measured = self.log_ends()
+        if measured is None:
+            return []
+        commits = self.table(COMMITS.only("topic", "partition", "tombstone"))
+        return measured.of(committed_places(commits.where("NOT tombstone")))
+
+    def _landed_ends(self) -> DataFrame:
+        assert self.lake is not None
+        return self.lake.table(LOG_ENDS).select(*LOG_ENDS.schema.names)
+
+    def frame(self, table: Table, rows: Sequence[tuple[object, ...]]) -> DataFrame:
+        """Rows that this process has, as the table."""
+        return self._spark.createDataFrame(list(rows), from_arrow_schema(table.schema))
+
+    def has_log_ends(self) -> bool:
+        """Whether log ends were measured, now or by the runs of the lake."""
+        if self.lake is not None:
+            return bool(self._landed_ends().limit(1).collect())
+        return self.log_ends() is not None
 
     def forget(self) -> None:
         """Frees what was kept; the source can be read on."""

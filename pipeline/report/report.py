@@ -528,6 +528,7 @@ class _Page:
                 continue
             said = [f"{table}: {counted(count, 'row')}" for table, count in note.tables.items()]
             said += [f"{table}: {why}" for table, why in note.empty.items()]
+            said += [note.log_ends] if note.log_ends else []
             rows.append(
                 [
                     name,

@@ -24,7 +24,7 @@ from pipeline.java import NoJava, find_java
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
 from pipeline.session import start_session
-from pipeline.tables import TABLES
+from pipeline.tables import LAKE_TABLES
 from tests.pipeline.logs import commit, write_log
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_each_table_has_a_unit_and_a_meaning_for_people_and_for_programs() -> No
     (rates,) = json.loads(rollcall("schema", "commit_rate", "--json").output)
     shown = rollcall("schema", "lag_trend")
 
-    assert [entry["table"] for entry in everything] == [*TABLES, *RESULTS]
+    assert [entry["table"] for entry in everything] == [*LAKE_TABLES, *RESULTS]
     assert {"name": "commits", "type": "int64", "unit": "commits"}.items() <= rates["columns"][
         6
     ].items()

@@ -15,9 +15,13 @@ from pyspark.errors import PySparkAttributeError
 from pipeline import submit
 from pipeline.archive import write_archive
 from pipeline.command import Order
+from pipeline.ingest import ingest
 from pipeline.java import NoJava, find_java, home_for_spark
+from pipeline.lake import Lake
+from pipeline.local.session import local_session
 from pipeline.read.brokers import Broker, NoBroker
 from pipeline.read.files import UnreachablePath, read_text
+from pipeline.read.sources import PipelineSource
 from pipeline.session import NoServer, start_session
 from pipeline.stream.health_stream import StreamOrder
 from seams.operator_error import OperationFailed
@@ -88,26 +92,51 @@ def test_what_spark_submit_hands_on_becomes_an_order(monkeypatch: pytest.MonkeyP
         return True
 
     monkeypatch.setattr(submit, "follow", follow)
-    monkeypatch.setattr(submit, "carry_out", lambda order: orders.append(order) or ["done"])
+    monkeypatch.setattr(submit, "carry_out", lambda order, _: orders.append(order) or ["done"])
     where = ["--from", "kafka://b:1", "--to", "out", "--option", "kafka.x=a=b"]
 
     topic = ["--verdicts-topic", "v"]
     assert submit.main(["stream", *where, *topic, "--every-s", "9"]) == 0
     assert submit.main(["stream", *where, "--once"]) == 0
     assert submit.main(["ingest", *where, "--until-ms", "5", "--acknowledge", "b:1"]) == 0
+    filters = ["--group", "g", "--group", "h", "--topic", "t", "--incremental"]
+    files = ["--summary", "s.json", "--delta", "d"]
+    assert submit.main(["all", *where[:4], *filters, *files, "--until-ms", "5"]) == 0
 
     connector = {"kafka.x": "a=b"}
     assert orders == [
         StreamOrder("kafka://b:1", "out", "v", 9, connector),
         StreamOrder("kafka://b:1", "out", None, None, connector),
         Order("ingest", "kafka://b:1", "out", 0, 5, connector=connector, acknowledge="b:1"),
-    ]
+        Order(
+            "all", "kafka://b:1", "out", 0, 5, groups=("g", "h"), topics=("t",), incremental=True,
+            summary="s.json", delta="d",
+        ),
+    ]  # fmt: skip
+
+
+def test_a_lake_is_maintained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = tmp_path / "lake"
+    small_world(tmp_path / "data")
+    with local_session() as local:
+        for _ in range(2):
+            ingest(PipelineSource(local, str(tmp_path / "data")), Lake(local, str(lake)))
+
+    assert submit.main(["compact", "--from", str(lake)]) == 0
+    assert submit.main(["expire", "--from", str(lake), "--before-ms", str(START_MS)]) == 0
+    assert submit.main(["compact", "--from", str(tmp_path / "not")]) == 2
+    for usage in (["expire", "--from", str(lake)], ["all", "--from", str(lake)]):
+        with pytest.raises(SystemExit):
+            submit.main(usage)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 runs, ")
+    assert lines[1] == "dropped 0 days"
 
 
 def test_how_a_submitted_job_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(_order: Order) -> list[str]:
+    def refuse(_order: Order, _progress: object) -> list[str]:
         raise OperationFailed("no segment there")
 
     where = ["--from", "data", "--to", "out"]
