@@ -11,6 +11,7 @@ from typing import Final
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
 from pipeline.tables import LAKE_TABLES, Table, meaning_of, unit_of
+from protocol.names import LAG_TOPIC
 
 PATH: Final = Path(__file__).with_name("pipeline.md")
 
@@ -156,6 +157,33 @@ from the time at which it was written. The connector does not return markers and
 `transaction_markers` stays empty, and `producer_id` and `transactional` carry no information.
 Everything else is the same as from segments.
 
+## Log ends of a Kafka
+
+Lag needs the ends of the logs that groups read. Rollcall samples them itself (`__group_lag`). A
+Kafka does not, so `run` and `ingest` measure them, all at once, when the log of commits is opened:
+
+| source | log ends |
+| --- | --- |
+| a source with `__group_lag` | Rollcall's samples, at every commit; nothing is measured |
+| `kafka://HOST:PORT` | the broker's, by ListOffsets, with the security options of the source |
+| a data directory | those of the folders of topics in it: the last whole batch of each log |
+| a lake | the table `log_ends`: one measurement for each run of `ingest` |
+| a copy without folders of topics, `s3a://...` | none: `lag_trend` and `group_health` do not run |
+
+A run has one measurement, and so one instant of `group_health`. Land the log regularly, at least
+every half hour, or use `stream`: a trend needs two measurements in an hour, and the statuses STALL
+and WARN need ten. STOP and REWIND follow from the commits and are known at the first.
+
+The notes of these jobs, the summary and the page say where the log ends are from and what is
+unknown: `log ends: broker at 2026-11-28T12:03:00.000Z, 14 partitions; 2 unknown: topic deleted`.
+Unknown ends (a deleted topic, no leader, no answer in time, no right to describe the topic) have a
+row with the reason in `log_ends`, and no lag.
+
+In a data directory the time of the measurement is that of the newest change to a segment or to a
+file beside the folders. So a copy is evaluated as of the time at which it was made. The ends are
+those of this replica. Of a broker the rights to list and describe the topics are needed. The clocks
+of the brokers and of the machine that runs the pipeline should agree.
+
 ## Stream: current health
 
     rollcall pipeline stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
@@ -185,6 +213,14 @@ it, by the daemon's clock. Undecodable data is skipped here: `ingest` keeps it.
 | the verdicts topic does not exist | Refused at the start. If deleted later: a new one is used. |
 | records of that topic expire or are compacted | None: they are not written again. |
 | another cluster, or a new data directory | Refused: the saved offsets mean other records there. |
+
+A Kafka has no `__group_lag`. There the stream measures the log ends at each batch, and there is a
+batch at each interval (`--every`), also when nobody commits. `group_health` then has one instant
+for each batch, by the rules of "Measured lag" below. A folder of an older version that was begun on
+a Kafka has a batch only when there are commits.
+
+A group that is deleted, or whose offsets expire, has no rows of `group_health` from then on. No
+record of the verdicts topic says so: it has changes of status only.
 
 State and checkpoint are in `/data/health/_stream`. They, the tables and the topic belong together.
 To start from scratch, use a new folder and a new topic.
@@ -261,6 +297,10 @@ The jobs are plain PySpark and use any Spark session:
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 ... \\
       job/submit.py stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
     rollcall pipeline run all --remote sc://spark:15002 --from /data/lake --to /data/results
+
+submit.py has the options of `run` and `stream` (`--group`, `--topic`, `--incremental`, `--summary`,
+`--delta`, ...; times in ms), and `compact --from LAKE` and `expire --from LAKE --before-ms MS`. Its
+`--help` lists them. `--delta` needs `deltalake` in the driver's Python.
 
 Every worker needs Python 3.11 or later, in the driver's minor version. It also needs the packages
 of the extra, and these of the base install: numpy, pandas, pyarrow, google-crc32c, cramjam,
@@ -402,7 +442,7 @@ def pipeline_text() -> str:
             *_rows(
                 ["job", "makes", "needs", "tables"],
                 (
-                    [f"`{job.name}`", job.makes, _names(job.needs), _names(job.days)]
+                    [f"`{job.name}`", job.makes, _needs(job.needs), _names(job.days)]
                     for job in JOBS.values()
                 ),
             ),
@@ -420,6 +460,12 @@ def pipeline_text() -> str:
     )
 
 
+def _needs(topics: Iterable[str]) -> str:
+    return ", ".join(
+        f"`{topic}` or log ends" if topic == LAG_TOPIC else f"`{topic}`" for topic in topics
+    )
+
+
 def _rules() -> Iterable[str]:
     """The docstrings of the rules, as sections."""
     from pipeline.derive import (
@@ -430,13 +476,14 @@ def _rules() -> Iterable[str]:
         group_health,
         in_order,
         lag_trend,
+        measured_lag,
         offsets_as_of,
         rebalances,
     )
 
     for module in (
-        effective, in_order, commit_rate, lag_trend, rebalances, group_health, anomalies,
-        offsets_as_of, audit,
+        effective, in_order, commit_rate, lag_trend, rebalances, group_health, measured_lag,
+        anomalies, offsets_as_of, audit,
     ):  # fmt: skip
         title, _, rest = (module.__doc__ or "").strip().partition("\n\n")
         yield f"### {title}"

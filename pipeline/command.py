@@ -223,6 +223,8 @@ def _carried_out(
                 yield f"{table}: {count} rows"
         for job in skipped:
             yield f"{job.name}: not run, {skip_job(spark, job, job_input, order.out)}"
+        if any(LAG_TOPIC in job.needs for job in jobs):
+            summary.log_ends = job_input.log_ends_text()
         damaged = source.damage() if order.strict else 0
     finally:
         job_input.forget()

@@ -19,6 +19,7 @@ class RunSummary(Struct):
     began_ms: int
     engine: str = ""
     why: str = ""
+    log_ends: str = ""
     rows: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -33,6 +34,7 @@ class RunSummary(Struct):
             "until": instant(self.until_ms),
             "began_at": instant(self.began_ms),
             "seconds": round((now_ms - self.began_ms) / 1_000, 3),
+            **({"log_ends": self.log_ends} if self.log_ends else {}),
             "rows": self.rows,
             "seconds_by_job": self.seconds,
         }

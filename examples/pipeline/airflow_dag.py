@@ -1,13 +1,14 @@
 """Airflow DAG: land the daemon's log every hour, derive the days that changed, compact at night.
 
-Copy it into the folder of DAGs of an Airflow (2.4 or later) whose workers have
-`rollcall-broker[pipeline]`. One run at a time: the lake and the results have one writer.
+Copy it into the folder of DAGs of an Airflow 3 (or 2.9 or later with the package
+apache-airflow-providers-standard) whose workers have `rollcall-broker[pipeline]`. One run at a
+time: the lake and the results have one writer.
 """
 
 from datetime import UTC, datetime, timedelta
 
 from airflow import DAG
-from airflow.operators.bash import BashOperator
+from airflow.providers.standard.operators.bash import BashOperator
 
 LOG, LAKE, RESULTS = "/var/lib/rollcall", "/data/lake", "/data/results"
 SETTINGS = {

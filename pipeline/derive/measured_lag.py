@@ -33,8 +33,8 @@ def measured_samples(
     commits: DataFrame, log_ends: DataFrame, *, intervals: int = INTERVALS
 ) -> DataFrame:
     """group, topic, partition, at_ms (of the measurement), committed_offset, lag, log_end_offset;
-    and of the last `intervals` commits then: commits, first_ms, last_ms, high; life:
-    deletions before it.
+    and of the last `intervals` commits then: commits, first_ms, last_ms, high; life: when
+    the offset was last deleted.
 
     `commits` are those that count, each once (in_order.py); `log_ends` as in tables.LOG_ENDS. An
     offset beyond the end of the log has no lag.
@@ -44,7 +44,9 @@ def measured_samples(
         "committed_offset", "tombstone",
     )  # fmt: skip
     whole = Window.partitionBy(*PARTITION_KEY).orderBy("at_ms", "log_offset")
-    every = every.withColumn("life", fn.count_if("tombstone").over(whole))
+    # Since the last deletion: by its time, because the stream does not keep all of them.
+    deleted_ms = fn.max(fn.when(fn.col("tombstone"), fn.col("at_ms"))).over(whole)
+    every = every.withColumn("life", fn.coalesce(deleted_ms, fn.lit(0)).cast("long"))
     window = (
         Window.partitionBy(*PARTITION_KEY, "life")
         .orderBy("at_ms", "log_offset")

@@ -1,6 +1,7 @@
 """Stream: health and anomalies of groups as of now, batch by batch.
 
     __group_lag ---------> samples --> partition_health --> group_health --> Parquet and a topic
+    (a Kafka has none: its log ends are measured at each batch; measured_batches.py)
     __consumer_offsets --> commits --> rewinds, storms; and stalls of the health --> Parquet
 
 Spark's Structured Streaming splits both topics into batches and remembers them (its checkpoint);
@@ -30,15 +31,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
 from pipeline.derive.audit import suspects
-from pipeline.derive.group_health import group_health, partition_health
-from pipeline.derive.lag_samples import each_once
+from pipeline.derive.group_health import EXPIRES_MS, group_health, partition_health
+from pipeline.derive.lag_samples import deletions, each_once
+from pipeline.derive.measured_lag import measured_health
 from pipeline.derive.sliding import PAST_MS, last_samples, stalls_begun, storms
+from pipeline.read.broker_log_ends import measure_broker
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.source_check import check_broker
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
+from pipeline.stream.measured_batches import (
+    Measure,
+    measured_ends,
+    measurements,
+    recent_commits,
+    with_ticks,
+)
 from pipeline.stream.merging import finish_merges, merge
-from pipeline.stream.state import STATE_SCHEMAS, Clock, Remembered, State
+from pipeline.stream.state import Clock, Remembered, State, columns_of
 from pipeline.stream.status_topic import StatusChange, StatusTopic
 from pipeline.tables import COMMITS, LAG_SAMPLES, MINUTE_MS
 from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
@@ -162,13 +172,17 @@ def _start(
         topic = StatusTopic(broker, order.verdicts_topic, stream_id, state)
     out = order.out.rstrip("/")
     finish_merges(spark, out)
-    health = HealthStream(state, out, topic)
+    is_measured = LAG_TOPIC not in there
+    measure = (lambda: measure_broker(broker)) if is_measured else None
+    health = HealthStream(state, out, topic, measure)
     options = {
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(RECORDS_OF_A_BATCH),
         **broker.assign(there),
     }
     records = spark.readStream.format("kafka").options(**options).load()
+    if state.ticks(wanted=is_measured):
+        records = with_ticks(spark, records)
     writer = records.writeStream.foreachBatch(health.batch)
     writer = writer.option("checkpointLocation", state.checkpoint)
     if order.every_s is None:
@@ -179,8 +193,12 @@ def _start(
 class HealthStream:
     """What is done with each batch."""
 
-    def __init__(self, state: State, out: str, topic: StatusTopic | None) -> None:
+    def __init__(
+        self, state: State, out: str, topic: StatusTopic | None, measure: Measure | None = None
+    ) -> None:
+        """`measure`: asks for the log ends, where there are no lag samples."""
         self._state = state
+        self._measure = measure
         self._out = out
         self._topic = topic
         self._kept: list[DataFrame] = []
@@ -203,8 +221,11 @@ class HealthStream:
         merge(spark, self._out, batch)
         self._keep(records)
         known = self._state.before(batch)
-        health = self._health(spark, _of(records, LAG_TOPIC), known)
         commits = self._commits(spark, _of(records, OFFSETS_TOPIC), known)
+        if self._measure is None:
+            health = self._health(spark, _of(records, LAG_TOPIC), known, commits.new)
+        else:
+            health = self._measured_health(spark, batch, known, commits.new, self._measure)
         clock = Clock(
             health.sampled_ms, health.judged_to_ms, commits.committed_ms, commits.minutes_to_ms
         )
@@ -220,7 +241,7 @@ class HealthStream:
         self._state.remember(
             batch,
             {
-                "samples": last_samples(health.samples, clock.judged_to_ms - _BACK_MS),
+                **health.kept,
                 "statuses": _newest_statuses(groups, statuses),
                 "positions": commits.positions,
                 "minutes": commits.minutes,
@@ -233,7 +254,9 @@ class HealthStream:
         self._kept.append(rows.persist())
         return rows
 
-    def _health(self, spark: SparkSession, records: DataFrame, known: Remembered) -> "_Health":
+    def _health(
+        self, spark: SparkSession, records: DataFrame, known: Remembered, commits: DataFrame
+    ) -> "_Health":
         clock = known.clock
         new = self._keep(decoded(records, LAG_TOPIC, LAG_SAMPLES))
         newest = new.agg(fn.max("sampled_at_ms")).collect()[0][0] or 0
@@ -242,19 +265,42 @@ class HealthStream:
             clock.judged_to_ms,
             (sampled_ms - SAMPLE_DELAY_MS) // STREAM_INTERVAL_MS * STREAM_INTERVAL_MS,
         )
-        columns = STATE_SCHEMAS["samples"].replace(",", "").split()[::2]
+        columns = columns_of("samples")
         before = known.table(spark, "samples")
         samples = self._keep(each_once(new.select(*columns).unionByName(before)))
         since_ms = max(0, clock.judged_to_ms + 1 - _BACK_MS)
-        partitions = partition_health(samples, since_ms, judge_to + 1, every_ms=STREAM_INTERVAL_MS)
-        return _Health(samples, self._keep(partitions), sampled_ms, judge_to)
+        deleted = known.table(spark, "deletions").unionByName(deletions(commits))
+        deleted = self._keep(deleted.where(fn.col("at_ms") > judge_to - EXPIRES_MS))
+        partitions = partition_health(
+            samples, since_ms, judge_to + 1, every_ms=STREAM_INTERVAL_MS, deleted=deleted
+        )
+        kept = {"samples": last_samples(samples, judge_to - _BACK_MS), "deletions": deleted}
+        return _Health(kept, self._keep(partitions), sampled_ms, judge_to)
+
+    def _measured_health(
+        self,
+        spark: SparkSession,
+        batch: int,
+        known: Remembered,
+        commits: DataFrame,
+        measure: Measure,
+    ) -> "_Health":
+        after_ms = known.clock.judged_to_ms
+        recent = self._keep(recent_commits(commits, known, spark))
+        rows = measured_ends(self._state, batch, recent, measure, after_ms)
+        now_ms = max((row.sampled_at_ms for row in rows), default=after_ms)
+        every = self._keep(measurements(spark, recent, rows, known))
+        partitions = measured_health(every, 0, now_ms + 1)
+        return _Health(
+            {"recent": recent, "measured": every}, self._keep(partitions), now_ms, now_ms
+        )
 
     def _commits(self, spark: SparkSession, records: DataFrame, known: Remembered) -> "_Commits":
         clock = known.clock
         new = decoded(records, OFFSETS_TOPIC, COMMITS).withColumns(
             {"outcome": fn.lit("committed"), "effective_at_ms": fn.col("log_timestamp_ms")}
         )
-        columns = STATE_SCHEMAS["positions"].replace(",", "").split()[::2]
+        columns = columns_of("positions")
         new = self._keep(new.select(*columns))
         newest = new.agg(fn.max("effective_at_ms")).collect()[0][0] or 0
         committed_ms = max(clock.committed_ms, newest)
@@ -281,6 +327,7 @@ class HealthStream:
             counted.where(fn.col("minute_ms") >= minutes_to - PAST_MS),
             committed_ms,
             minutes_to,
+            new,
         )
 
     def _write(self, table: str, rows: DataFrame, at: str, batch: int) -> None:
@@ -292,7 +339,7 @@ class HealthStream:
 
 
 class _Health(Struct, frozen=True):
-    samples: DataFrame
+    kept: Mapping[str, DataFrame]  # for the batches after this one, by table of the state
     partitions: DataFrame
     sampled_ms: int
     judged_to_ms: int
@@ -304,6 +351,7 @@ class _Commits(Struct, frozen=True):
     minutes: DataFrame
     committed_ms: int
     minutes_to_ms: int
+    new: DataFrame  # commits of this batch
 
 
 def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[StatusChange]:

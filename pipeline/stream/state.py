@@ -2,8 +2,10 @@
 
     OUT/_stream/checkpoint/            Spark's own: which offsets are in which batch
     OUT/_stream/stream.json            the stream's id in the records of the topic
+    OUT/_stream/ticks.json             there is a batch at each interval, also without new records
     OUT/_stream/batches/000012/        what the batches after 12 need of those before
-        samples/ statuses/ positions/ minutes/     tables
+        samples/ statuses/ positions/ minutes/ deletions/ recent/ measured/     tables
+        log_ends.json                  what batch 12 has measured; measured_batches.py
         topic.json                     where the verdicts topic ended before batch 12 wrote to it
         done.json                      all of it is written; the last evaluated instant
     OUT/_stream/lock                   held by the process that writes (local folders)
@@ -17,7 +19,7 @@ mean other rows, so nothing is written then.
 import fcntl
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -32,6 +34,7 @@ from pipeline.read.files import (
     remove_tree,
     replace_text,
 )
+from pipeline.read.log_ends import MeasuredLog
 from seams.operator_error import OperationFailed
 
 KEPT: Final = 2
@@ -47,7 +50,22 @@ STATE_SCHEMAS: Final[Mapping[str, str]] = {
         "committed_offset long, tombstone boolean, outcome string, effective_at_ms long"
     ),
     "minutes": "minute_ms long, group string, commits long",
+    "deletions": "group string, topic string, partition int, at_ms long",
+    "recent": (
+        "group string, topic string, partition int, log_offset long, committed_offset long, "
+        "tombstone boolean, effective_at_ms long"
+    ),
+    "measured": (
+        "group string, topic string, partition int, at_ms long, committed_offset long, lag long, "
+        "log_end_offset long, commits int, first_ms long, last_ms long, high long, life long"
+    ),
 }
+"""Those that a batch does not have are empty: an older version wrote it, or none was needed."""
+
+
+def columns_of(name: str) -> list[str]:
+    """Of a table of the state."""
+    return STATE_SCHEMAS[name].replace(",", "").split()[::2]
 
 
 _START_OVER: Final = (
@@ -136,6 +154,22 @@ class State:
             return None
         return {int(partition): int(end) for partition, end in json.loads(content).items()}
 
+    def ticks(self, *, wanted: bool) -> bool:
+        """Whether batches come without new records: decided at the first start, because Spark's
+        checkpoint knows how many sources there are."""
+        path = f"{self.path}/ticks.json"
+        if read_text(self._spark, f"{self.checkpoint}/metadata") is None and wanted:
+            replace_text(self._spark, path, "{}\n")
+        return read_text(self._spark, path) is not None
+
+    def measured_ends(self, batch: int) -> list[MeasuredLog] | None:
+        """As an earlier try of the batch has measured them; None: it did not come so far."""
+        content = read_text(self._spark, f"{self._folder(batch)}/log_ends.json")
+        return None if content is None else [MeasuredLog(*row) for row in json.loads(content)]
+
+    def note_measured_ends(self, batch: int, rows: Sequence[MeasuredLog]) -> None:
+        replace_text(self._spark, f"{self._folder(batch)}/log_ends.json", json.dumps(list(rows)))
+
     def note_topic_ends(self, batch: int, ends: Mapping[int, int]) -> None:
         replace_text(self._spark, f"{self._folder(batch)}/topic.json", json.dumps(dict(ends)))
 
@@ -160,6 +194,6 @@ class Remembered(Struct, frozen=True):
     clock: Clock
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:
-        if self.path is None:
+        if self.path is None or name not in folders(spark, self.path):
             return spark.createDataFrame([], STATE_SCHEMAS[name])
         return spark.read.schema(STATE_SCHEMAS[name]).parquet(f"{self.path}/{name}")

@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 import pipeline.session as session
 from pipeline.ingest import ingest
+from pipeline.jobs import JOBS, JobInput
 from pipeline.lake import Lake
+from pipeline.read.broker_log_ends import measure_broker
 from pipeline.read.brokers import Broker, NoBroker
 from pipeline.read.sources import PipelineSource
 from pipeline.tables import COMMITS, TABLES
@@ -104,6 +106,47 @@ def test_runs_on_a_broker_take_up_where_the_last_one_ended(
     assert [rows["undecodable"] for rows in runs] == [0, 0, 0]
     landed = lake.table(COMMITS).select("partition", "committed_offset").collect()
     assert sorted(map(tuple, landed)) == [(p, n) for p in (0, 1) for n in (1, 2, 3)]
+
+
+def test_a_broker_is_asked_where_the_logs_end(
+    spark: SparkSession, live: Daemon, tmp_path, monkeypatch
+) -> None:
+    """As at a Kafka: without lag samples."""
+    has = PipelineSource.has
+    monkeypatch.setattr(
+        PipelineSource, "has", lambda self, topic: topic != LAG_TOPIC and has(self, topic)
+    )
+    where, lake = f"kafka://{live.bootstrap}", Lake(spark, str(tmp_path / "lake"))
+    commit(live, "simple", 4)
+    asked = measure_broker(Broker(spark, where))
+    found = asked.of([("orders", 0), ("orders", 1), ("orders", 7), ("gone", 0)])
+    assert [row[:2] + row[3:5] + row[6:] for row in found] == [
+        ("gone", 0, None, None, "topic deleted"),
+        ("orders", 0, 0, 10, None),
+        ("orders", 1, 0, 10, None),
+        ("orders", 7, None, None, "no such partition"),
+    ]
+
+    assert ingest(PipelineSource(spark, where), lake).rows["log_ends"] == 2
+    producer = Producer({"bootstrap.servers": live.bootstrap})
+    for _ in range(5):
+        producer.produce("orders", b"x", partition=0)
+    producer.flush()
+    assert ingest(PipelineSource(spark, where), lake).rows["log_ends"] == 2
+
+    job_input = JobInput(PipelineSource(spark, lake.path), 0, 1 << 52, keep=True)
+    rows = JOBS["group_health"].run(job_input)["group_health"].orderBy("at_ms").collect()
+    assert [(row["status"], row["total_lag"], row["max_lag"]) for row in rows] == [
+        ("OK", 12, 6),
+        ("OK", 17, 11),
+    ]
+    assert "broker at" in job_input.log_ends_text()
+    job_input.forget()
+    live.stop()
+    broker = Broker(spark, where, {"kafka.default.api.timeout.ms": "1000"})
+    (unknown,) = measure_broker(broker).of([("orders", 0)])
+    assert unknown.log_end_offset is None
+    assert unknown.problem
 
 
 def test_a_topic_or_a_broker_that_is_not_there(spark: SparkSession, live: Daemon) -> None:
