@@ -30,7 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipeline.engine import fn
 from pipeline.read.files import folders, read_text, replace_text
 from pipeline.read.identity import Beginnings, LogBeginning
-from pipeline.read.log_ends import LogEnds, LogPlace, MeasuredLog
+from pipeline.read.log_ends import LogEndReading, LogPlace, MeasuredLog
 from pipeline.tables import COMMITS, LAKE_TABLES, LOG_ENDS, TABLES, Table
 from seams.operator_error import WrongInput
 
@@ -161,7 +161,7 @@ class Lake:
         found: Mapping[str, DataFrame],
         ends: _ReadEnds,
         logs: LandedLogs | None = None,
-        log_ends: LogEnds | None = None,
+        log_ends: LogEndReading | None = None,
     ) -> Manifest:
         """Add rows, by table; they count when this returns. `ends`: how far was read by now;
         `logs`: of which logs; `log_ends`: of which those that groups have committed for are

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 
 from pipeline.progress import epoch_ms
 from pipeline.read.brokers import Broker, NoBroker
-from pipeline.read.log_ends import BROKER, LogEnds, LogPlace, MeasuredLog
+from pipeline.read.log_ends import BROKER, LogEndReading, LogPlace, MeasuredLog
 
 _WHY: Final[Mapping[str, str]] = {
     "UnknownTopicOrPartitionException": "topic deleted",
@@ -27,21 +27,21 @@ _WHY: Final[Mapping[str, str]] = {
 """By the simple name of Kafka's exception."""
 
 
-def measure_broker(broker: Broker) -> LogEnds:
+def measure_broker(broker: Broker) -> LogEndReading:
     """Of all partitions that the broker lists. Never raises NoBroker: then all is unknown."""
     try:
         with broker.admin() as admin:
             measured = _measured(broker.java, admin)
     except NoBroker as fault:
         said = str(fault)
-        return LogEnds(BROKER, epoch_ms(), {}, lambda topics: dict.fromkeys(topics, said))
+        return LogEndReading(BROKER, epoch_ms(), {}, lambda topics: dict.fromkeys(topics, said))
     # Afterwards: all commits that were read are older, and so is each of the answers.
     now_ms = epoch_ms()
     rows = {
         place: MeasuredLog(*place, now_ms, start, end, BROKER, problem)
         for place, (start, end, problem) in measured.items()
     }
-    return LogEnds(BROKER, now_ms, rows, lambda topics: why_not_listed(broker, topics))
+    return LogEndReading(BROKER, now_ms, rows, lambda topics: why_not_listed(broker, topics))
 
 
 def why_not_listed(broker: Broker, topics: Collection[str]) -> Mapping[str, str]:

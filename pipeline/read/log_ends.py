@@ -36,7 +36,7 @@ class MeasuredLog(NamedTuple):
     problem: str | None
 
 
-class LogEnds(Struct, frozen=True):
+class LogEndReading(Struct, frozen=True):
     """One measurement of a source. `explain`: why topics are not in it, by their names."""
 
     source: str
@@ -65,7 +65,7 @@ class LogEnds(Struct, frozen=True):
 
 
 class LogEndSummary(NamedTuple):
-    """What a job is told of the log ends that it used: `text` is for people; `known`: some are."""
+    """Of the log ends that a job used: `text` is for people; `known`: some of them are known."""
 
     text: str
     known: bool

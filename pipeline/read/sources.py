@@ -25,7 +25,7 @@ from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.data_source import FORMAT
 from pipeline.read.files import is_local, local_path, read_text
 from pipeline.read.identity import Beginnings
-from pipeline.read.log_ends import LogEnds, MeasuredLog
+from pipeline.read.log_ends import LogEndReading, MeasuredLog
 from pipeline.read.remote import read_remote, remote_extents
 from pipeline.read.segments import (
     NoSegments,
@@ -191,7 +191,7 @@ class PipelineSource:
         self._spark = spark
         self._options = dict(options or {})
         self._logs: dict[str, SourceLog] = {}
-        self._log_ends: LogEnds | None = None
+        self._log_ends: LogEndReading | None = None
         self._is_measured = False
         self.where = where
         self.lake = None if where.startswith(KAFKA) else _lake(spark, where, cluster)
@@ -241,7 +241,7 @@ class PipelineSource:
         topics = [topic for topic in (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC) if self.has(topic)]
         return sum(self.log(topic).rows(UNDECODABLE, {}).count() for topic in topics)
 
-    def log_ends(self) -> LogEnds | None:
+    def log_ends(self) -> LogEndReading | None:
         """Where the logs that groups read ended when the log of commits was opened, measured once;
         None: the source has samples of its own, or cannot be measured. Raises NoSegments,
         NoBroker."""
@@ -250,7 +250,7 @@ class PipelineSource:
             self._log_ends = self._measured()
         return self._log_ends
 
-    def _measured(self) -> LogEnds | None:
+    def _measured(self) -> LogEndReading | None:
         if self.lake is not None or self.has(LAG_TOPIC) or not self.has(OFFSETS_TOPIC):
             return None
         if self.where.startswith(KAFKA):

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pipeline.read.log_ends import FOLDERS, LogEnds, LogPlace, MeasuredLog
+from pipeline.read.log_ends import FOLDERS, LogEndReading, LogPlace, MeasuredLog
 from pipeline.read.segments import LogSegment, end_offset
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 from storage.log.partition_folders import parse_folder_name
@@ -31,7 +31,7 @@ def has_topic_folders(root: Path) -> bool:
     return any(place[0] not in _OWN for place, _ in _folders(root))
 
 
-def measure_folders(root: Path) -> LogEnds:
+def measure_folders(root: Path) -> LogEndReading:
     """Of all partitions in a data directory. Never raises: what cannot be read is unknown."""
     starts = _start_checkpoint(root)
     newest_ms = max(map(_changed_ms, [root, *_files(root)]), default=0)
@@ -52,7 +52,7 @@ def measure_folders(root: Path) -> LogEnds:
         place: MeasuredLog(*place, newest_ms, start, end, FOLDERS, problem)
         for place, (start, end, problem) in found.items()
     }
-    return LogEnds(FOLDERS, newest_ms, measured, _no_folder)
+    return LogEndReading(FOLDERS, newest_ms, measured, _no_folder)
 
 
 def _no_folder(topics: Collection[str]) -> Mapping[str, str]:

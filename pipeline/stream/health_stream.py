@@ -41,7 +41,7 @@ from pipeline.read.source_check import check_broker
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
 from pipeline.stream.measured_batches import (
-    Measure,
+    MeasureLogEnds,
     measured_ends,
     measurements,
     recent_commits,
@@ -194,7 +194,11 @@ class HealthStream:
     """What is done with each batch."""
 
     def __init__(
-        self, state: State, out: str, topic: StatusTopic | None, measure: Measure | None = None
+        self,
+        state: State,
+        out: str,
+        topic: StatusTopic | None,
+        measure: MeasureLogEnds | None = None,
     ) -> None:
         """`measure`: asks for the log ends, where there are no lag samples."""
         self._state = state
@@ -283,7 +287,7 @@ class HealthStream:
         batch: int,
         known: Remembered,
         commits: DataFrame,
-        measure: Measure,
+        measure: MeasureLogEnds,
     ) -> "_Health":
         after_ms = known.clock.judged_to_ms
         recent = self._keep(recent_commits(commits, known, spark))

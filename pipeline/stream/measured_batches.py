@@ -17,11 +17,11 @@ from pipeline.derive.anomalies import STALLED_INSTANTS
 from pipeline.derive.group_health import EXPIRES_MS, INTERVALS
 from pipeline.derive.measured_lag import measured_samples
 from pipeline.lake import committed_places
-from pipeline.read.log_ends import LogEnds, MeasuredLog
+from pipeline.read.log_ends import LogEndReading, MeasuredLog
 from pipeline.stream.state import Remembered, State, columns_of
 from pipeline.tables import LOG_ENDS, PARTITION_KEY
 
-Measure = Callable[[], LogEnds]
+MeasureLogEnds = Callable[[], LogEndReading]
 
 _KEPT: Final = INTERVALS + STALLED_INSTANTS + 1
 """Measurements of a partition: a full window for each of the instants that make a stall."""
@@ -46,7 +46,7 @@ def recent_commits(new: DataFrame, known: Remembered, spark: SparkSession) -> Da
 
 
 def measured_ends(
-    state: State, batch: int, recent: DataFrame, measure: Measure, after_ms: int
+    state: State, batch: int, recent: DataFrame, measure: MeasureLogEnds, after_ms: int
 ) -> list[MeasuredLog]:
     """Of this batch, the same if it is repeated; later than `after_ms`, whatever the clock says."""
     rows = state.measured_ends(batch)

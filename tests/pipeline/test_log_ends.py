@@ -19,7 +19,7 @@ from pipeline.job_notes import read_note
 from pipeline.jobs import JOBS, JobInput
 from pipeline.lake import Lake
 from pipeline.local.session import LocalSession, local_session
-from pipeline.read.log_ends import LogEnds, MeasuredLog, summary
+from pipeline.read.log_ends import LogEndReading, MeasuredLog, summary
 from pipeline.read.sources import PipelineSource
 from pipeline.read.topic_folders import has_topic_folders, measure_folders
 from pipeline.runner import run_job
@@ -156,7 +156,9 @@ def row(partition: int, at_ms: int, end: int | None, problem: str | None = None)
 
 def test_places_that_were_not_measured_are_explained() -> None:
     known = {("orders", 0): row(0, NOON_MS, 5)}
-    ends = LogEnds("broker", NOON_MS, known, lambda topics: dict.fromkeys(topics, "topic deleted"))
+    ends = LogEndReading(
+        "broker", NOON_MS, known, lambda topics: dict.fromkeys(topics, "topic deleted")
+    )
 
     found = ends.of([("orders", 3), ("orders", 0), ("gone", 1), ("orders", 0)])
 

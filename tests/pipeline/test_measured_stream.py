@@ -1,4 +1,4 @@
-"""Measured stream: batches at a Kafka, where log ends are asked for; and deletions in any stream."""
+"""Measured stream: batches at a Kafka, where log ends are asked for; deletions in any stream."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from coordinator.records import offset_commit_key
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
 from pipeline.read.brokers import Broker
-from pipeline.read.log_ends import LogEnds, MeasuredLog
+from pipeline.read.log_ends import LogEndReading, MeasuredLog
 from pipeline.stream.health_stream import (
     STREAM_INTERVAL_MS,
     HealthStream,
@@ -60,11 +60,11 @@ class Ends:
         self.left = list(ends)
         self.now_ms = BEGIN_MS
 
-    def __call__(self) -> LogEnds:
+    def __call__(self) -> LogEndReading:
         self.now_ms += MINUTE
         end = self.left.pop(0)
         row = MeasuredLog("t", 0, self.now_ms, 0, end, "broker", None)
-        return LogEnds("broker", self.now_ms, {("t", 0): row}, lambda _: {})
+        return LogEndReading("broker", self.now_ms, {("t", 0): row}, lambda _: {})
 
 
 def test_each_batch_measures_and_a_repeated_one_says_the_same(
