@@ -14,7 +14,7 @@ KILLS ?= 200
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
   bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
-  long-pipeline-cluster \
+  long-pipeline-cluster long-pipeline-kafka \
   long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties long-codec-fuzz
 
 help:  ## list the targets
@@ -245,6 +245,9 @@ bench-pytest: install-test  ## measure the pytest plugin: cold fixture, twenty s
 
 long-pipeline-cluster: install-test  ## the jobs on a standalone Spark cluster of three workers, and whether the tables are the same
 	$(BIN)/python -m bench.pipeline_cluster
+
+long-pipeline-kafka: install-test  ## the pipeline at a real Kafka: its log ends, from the broker and from its directory
+	PIPELINE_KAFKA=1 $(BIN)/python -m pytest tests/pipeline/test_kafka_log_ends.py
 
 docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md

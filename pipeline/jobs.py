@@ -216,8 +216,8 @@ class JobInput:
 
 
 WITHOUT_LOG_ENDS: Final = (
-    "the source has neither Rollcall's lag samples nor a broker to ask, and no folders of topics "
-    "beside its commits"
+    "there are no lag samples of Rollcall and no log ends; these need kafka://, a data directory "
+    "with the folders of the topics, or a lake landed from one of them"
 )
 
 WITHOUT: Final[Mapping[str, str]] = {

@@ -10,6 +10,7 @@ from threading import Event, Thread
 from time import monotonic, time_ns
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -93,7 +94,8 @@ class ReadSoFar:
 
 
 class _Stages:
-    """Spark's tasks of the stages that run now, and since when these stages run."""
+    """Spark's tasks of the stages that run now, the rows that these tasks have read, and since when
+    these stages run."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -106,7 +108,7 @@ class _Stages:
             tracker = self._spark.sparkContext.statusTracker()
             numbers = sorted(tracker.getActiveStageIds())
             stages = [tracker.getStageInfo(number) for number in numbers]
-        except (PySparkException, AttributeError, OSError):
+        except (PySparkException, Py4JError, AttributeError, OSError):
             return ""
         if numbers != self._numbers:
             self._numbers, self._began_s = numbers, monotonic()
@@ -114,7 +116,19 @@ class _Stages:
         done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
         if not tasks:
             return ""
-        return f", {done} of {tasks} tasks of this stage{_left(self._began_s, done / tasks)}"
+        left = _left(self._began_s, done / tasks)
+        return f", {done} of {tasks} tasks of this stage{self._rows()}{left}"
+
+    def _rows(self) -> str:
+        """Nothing before the first task has reported: at its end, or after some ten seconds."""
+        try:
+            store = self._spark.sparkContext._jsc.sc().statusStore()
+            stages = store.activeStages()
+            running = [stages.apply(number) for number in range(stages.size())]
+            rows = sum(stage.inputRecords() + stage.shuffleReadRecords() for stage in running)
+        except (PySparkException, Py4JError, AttributeError, TypeError, OSError):
+            return ""  # it is an interface of Spark's own UI
+        return f", {rows:,} rows" if rows else ""
 
 
 def _left(began_s: float, share: float) -> str:

@@ -54,6 +54,7 @@ HOMES = {
         "pipeline/read/brokers.py", "pipeline/read/broker_log_ends.py",
         "pipeline/read/files.py",
         "pipeline/disk_full.py",
+        "pipeline/progress.py",
         "pipeline/stream/health_stream.py",
     ),
     "pyarrow": ("pipeline/",),

@@ -321,7 +321,7 @@ def test_a_source_without_log_ends_says_so(local: LocalSession, tmp_path: Path) 
     assert "group_health: not run" in done.output
     note = read_note(local, str(out), "group_health")
     assert note is not None
-    assert "no folders of topics beside its commits" in note.empty["group_health"]
+    assert "with the folders of the topics" in note.empty["group_health"]
 
     done = CliRunner().invoke(
         cli, ["pipeline", "run", "lag_trend", "--from", str(root), "--to", str(out)]

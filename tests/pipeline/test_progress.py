@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from pyspark.sql import SparkSession
 
 from cli.pipeline_options import spark_job
 from pipeline import spark_log
@@ -70,6 +71,40 @@ def test_the_tasks_of_a_stage_and_what_is_left(monkeypatch: pytest.MonkeyPatch) 
     assert running.text() == ", 16 of 64 tasks of this stage", "another stage: nothing to go by"
     stages.clear()
     assert running.text() == ""
+
+
+def test_the_rows_that_spark_has_read() -> None:
+    def stage(read: int, shuffled: int) -> SimpleNamespace:
+        return SimpleNamespace(inputRecords=lambda: read, shuffleReadRecords=lambda: shuffled)
+
+    running = [stage(1_200, 0), stage(0, 34)]
+    active = SimpleNamespace(size=lambda: len(running), apply=running.__getitem__)
+    store = SimpleNamespace(activeStages=lambda: active)
+    sc = SimpleNamespace(statusStore=lambda: store)
+    tracker = SimpleNamespace(
+        getActiveStageIds=lambda: [1],
+        getStageInfo=lambda _: SimpleNamespace(numTasks=4, numCompletedTasks=1),
+    )
+    context = SimpleNamespace(statusTracker=lambda: tracker, _jsc=SimpleNamespace(sc=lambda: sc))
+
+    assert _Stages(SimpleNamespace(sparkContext=context)).text() == (
+        ", 1 of 4 tasks of this stage, 1,234 rows"
+    )
+    running.clear()
+    assert _Stages(SimpleNamespace(sparkContext=context)).text() == ", 1 of 4 tasks of this stage"
+
+
+@pytest.mark.xdist_group("spark")
+def test_sparks_own_store_counts_the_rows_of_stages(spark: SparkSession) -> None:
+    """What progress asks of it is not part of Spark's API: a new version may lack it."""
+    spark.range(100).repartition(2).collect()
+
+    store = spark.sparkContext._jsc.sc().statusStore()
+    stages = store.stageList(None)
+    read = [stages.apply(n).shuffleReadRecords() for n in range(stages.size())]
+    assert store.activeStages().size() >= 0
+    assert 100 in read
+    assert stages.apply(0).inputRecords() >= 0
 
 
 def test_a_step_that_fails_ends_its_lines() -> None:
