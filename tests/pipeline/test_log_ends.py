@@ -315,7 +315,7 @@ def test_a_source_without_log_ends_says_so(local: LocalSession, tmp_path: Path) 
     root = write_log(tmp_path / "kafka", 0, [[commit("billing", "orders", 0, 10)]]).parents[1]
     out = tmp_path / "out"
     done = CliRunner().invoke(
-        cli, ["pipeline", "run", "all", "--from", str(root), "--to", str(out)]
+        cli, ["pipeline", "run", "all", "--engine", "local", "--from", str(root), "--to", str(out)]
     )
     assert done.exit_code == 0, done.output
     assert "group_health: not run" in done.output
@@ -324,7 +324,18 @@ def test_a_source_without_log_ends_says_so(local: LocalSession, tmp_path: Path) 
     assert "with the folders of the topics" in note.empty["group_health"]
 
     done = CliRunner().invoke(
-        cli, ["pipeline", "run", "lag_trend", "--from", str(root), "--to", str(out)]
+        cli,
+        [
+            "pipeline",
+            "run",
+            "lag_trend",
+            "--engine",
+            "local",
+            "--from",
+            str(root),
+            "--to",
+            str(out),
+        ],
     )
     assert done.exit_code == 2
 

@@ -100,7 +100,9 @@ def test_sparks_own_store_counts_the_rows_of_stages(spark: SparkSession) -> None
     spark.range(100).repartition(2).collect()
 
     store = spark.sparkContext._jsc.sc().statusStore()
-    stages = store.stageList(None)
+    gateway = spark.sparkContext._gateway
+    none, nothing = gateway.new_array(gateway.jvm.double, 0), gateway.jvm.java.util.ArrayList()
+    stages = store.stageList(nothing, False, False, none, nothing)
     read = [stages.apply(n).shuffleReadRecords() for n in range(stages.size())]
     assert store.activeStages().size() >= 0
     assert 100 in read
