@@ -51,7 +51,8 @@ HOMES = {
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "py4j": (
-        "pipeline/read/brokers.py", "pipeline/read/broker_log_ends.py",
+        "pipeline/read/brokers.py",
+        "pipeline/read/broker_log_ends.py",
         "pipeline/read/files.py",
         "pipeline/disk_full.py",
         "pipeline/progress.py",
