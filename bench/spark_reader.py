@@ -48,10 +48,10 @@ def frame(session: SparkSession, order: dict[str, str]) -> DataFrame:
         "startingOffsets": "earliest",
         "endingOffsets": "latest",
     }
-    read = session.read.format("kafka").options(**options).load()
+    brought = session.read.format("kafka").options(**options).load()
     if columns == BYTES:
-        return read.select("key", "value")
-    return decoded(messages(read), OFFSETS_TOPIC, COMMITS.only(*COLUMNS[columns]))
+        return brought.select("key", "value")
+    return decoded(messages(brought), OFFSETS_TOPIC, COMMITS.only(*COLUMNS[columns]))
 
 
 def run(session: SparkSession, order: dict[str, str]) -> dict[str, float]:

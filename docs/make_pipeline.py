@@ -284,7 +284,7 @@ per commit, but its names compress well.
 
 If that disk or the disk of the results is full, the run ends with a line that names both and the
 free space on them; days that it had not reached stay unchanged. Spark's default
-`spark.driver.memory` of 1 GiB was enough for 2.5 million commits and for 10 million
+`spark.driver.memory` of 1 GiB was enough for 30 million commits
 ([Measured](#measured)).
 
 ## On a cluster
@@ -308,6 +308,11 @@ msgpack, msgspec. `spark.pyspark.python` or
 PYSPARK_PYTHON names that Python (on one machine the command sets it). Rollcall itself is shipped as
 the archive. A worker does not need the archive if its Python has Rollcall installed at the driver's
 path. Driver and workers must see segments, lake and results at the same path.
+
+Arrow's Java vectors check bounds and nulls of each value, which Spark has made sure of before. A
+local Spark is started without these checks, which saves up to a quarter of the JVM's time for a
+row. For a cluster, pass `--conf "spark.executor.defaultJavaOptions=$FAST"` with
+`FAST='-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false'`.
 
 Kubernetes: build an image with all of that on top of one made by Spark's `docker-image-tool.sh`,
 which has Spark's entry point (its Python may be older than 3.11). Install Rollcall in it and add
@@ -364,34 +369,32 @@ speed in the same runs, and at 0.92 to 1.08 when measured alone. The remaining c
 one record is its header, its checksum and the step to the next batch; that of gzip is zlib itself.
 
 Memory above that of an idle worker: 100 MiB, whatever the log's size; 240 MiB for a single batch of
-700,000 records. Through Spark (`local[1]`, the noop sink, 1.5 million rows) Python and its start
-took 1.3 s of CPU time. Spark's JVM took 1.0 to 1.4 s for all columns, 0.6 s for six of them, 0.2 s
-for no rows.
+700,000 records.
 
-One command measures everything else, on logs that it generates:
+### The Spark source
 
-    .venv/bin/python -m bench.commit_pipeline     # some minutes, some GB of a disk
+    .venv/bin/python -m bench.spark_source      # about four minutes on two idle cores
 
-The workload is 10 million commits of a day (564 MB; 1,000 partitions of 100 groups), Spark's
-default memory, one run each, on two otherwise idle cores. The first two rows and the connector used
-4 million:
+compares the source with Spark's Kafka connector, which reads the same segments from a real Kafka
+4.3.1. Both give the same columns of the same rows; what the connector brings goes through the same
+decoder. CPU is that of Spark's Java, its Python workers and the driver, without the broker.
 
-| what | time | CPU | memory at its peak |
-| --- | --- | --- | --- |
-| the decoder, in batches of 100 | | 3.98 M rows/s | |
-| a row loop over the daemon's own decoders | | 16.7 times as much a row | |
-| count and sum through the source, one core | 11.8 s | 0.61 M rows/s | Java 418, Python 463 MiB |
-| the same on two cores | 7.9 s: 1.5 times as fast | 0.70 M rows/s | Java 501, Python 610 MiB |
-| Spark's Kafka connector | 3.8 times the source's | 2.9 times as much | Java 847, Python 218 MiB |
-| `run all`, 2.5 million commits | 72 s | 127 s | Java 1067, Python 646 MiB |
-| `run all`, 10 million commits | 99 s | 177 s: 1.4 times | Java 1321, Python 661 MiB |
-| `report`, 2.5 million commits | 22 s | 36 s | Java 625, Python 74 MiB |
-| `report`, 10 million commits | 21 s | 35 s | Java 661, Python 74 MiB |
+| columns | source, M rows/s of CPU | connector | ratio, steady | ratio, query |
+| --- | --- | --- | --- | --- |
+| `committed_offset` | 4.87 | 0.61 | 8.0 | 4.4 |
+| five, as `commit_rate` needs | 2.92 | 0.59 | 4.9 | 3.5 |
+| twelve, as all jobs need | 2.24 | 0.53 | 4.2 | 3.2 |
+| all | 2.04 | 0.53 | 3.9 | 3.0 |
 
-CPU of the source includes Spark's Java and all starts. By these two runs a million commits cost 7 s
-of CPU on Spark. A further 110 s do not depend on the number of commits: Spark's start, query
-compilation, tables with a row for each partition and instant. Java's heap is limited by
-`spark.driver.memory`; data beyond that is spilled to disk.
+One run with a load of 7; the decoder alone, in batches of 100, gave 4.84. `steady` is the
+difference of a query of 2 million rows and one of a twentieth of them, in a warm session: neither
+reader pays for planning and starts. `query` is the whole query of 2 million rows. Without decoding,
+the connector's key and value alone gave 1.17. What is left of the source's cost is the JVM's
+conversion of Arrow columns to rows, so it grows with the columns that are asked for.
+
+On `local[1]` the worker that decodes and the JVM are two processes, so one task takes more than one
+core, and on two cores `local[2]` cannot be twice as fast. Pinned to one core and to two, it shows
+how the work divides.
 
 ### The local engine
 
@@ -404,31 +407,57 @@ each, on a machine with a load of 20 on two cores, which makes CPU time longer, 
 | 1,000,000, with a report | 58 MiB | 21 s | 1.07 GB |
 | 4,000,000 | 233 MiB | 52 s | 1.39 GB |
 
-Spark took 150 s and 2.3 GB for a log of 5,581 records. The model that fits is 4 s, about 7 s for
-the tables of 1,000 partitions, and 10 s for each million commits. Spark takes 110 s and 7 s for
-each million, on as many cores as there are: `auto` changes to Spark at 256 MiB (some 4.6 million
-commits), before the memory of one process becomes the limit.
+A log of 5,700 records, `run all` with a report on each engine in one run (`bench.small_log`, a load
+of 18): the local engine 6.1 s of CPU and 290 MiB, Spark 109 s and 1.6 GiB. The model that fits the
+local engine is 4 s, about 7 s for the tables of 1,000 partitions, and 10 s for each million
+commits. Spark takes 133 s and 5 s for each million, on as many cores as there are: `auto` changes
+to Spark at 256 MiB (some 4.6 million commits), before the memory of one process becomes the limit.
 
 ### Towards 10^10 commits
 
     make long-pipeline-cluster      # a standalone cluster of three workers, local-cluster, local[2]
 
-starts a master and three worker processes, submits the jobs with `spark-submit` and compares each
-table with the local engine's, row by row. With 20,000 commits `commit_rate` was the same, row by
-row. What 10^10 commits (a year of 300 commits a second) need, by the plans of the jobs:
+starts a master and three worker processes, submits `all` with `spark-submit` and compares each
+table with the local engine's, row by row. With 400,000 commits of 1,000 partitions all tables were
+the same on the standalone cluster, on `local-cluster[3,1,1024]` and on `local[2]`.
 
-| step | what moves | for 10^10 commits |
-| --- | --- | --- |
-| decode | nothing: one task for 32 MiB of log | 560 GB of log, 17,500 tasks, 4.5 CPU hours |
-| `in_order` | all commits, once, hashed by group, topic and partition, then sorted | 0.5-1 TB |
-| everything counted from it | nothing: the rows are arranged by the same columns | |
-| `group_rate`, `lag_trend`, health | minutes, samples and instants, not commits | a few GB |
-| as-of, audit | one row for each partition, or for each moved offset | |
+    .venv/bin/python -m bench.pipeline_cost     # 10^6, 10^7 and 3 x 10^7 commits: up to half an hour
 
-At 7 s of CPU for each million it is 20 hours of CPU: 20 minutes on 60 cores, if no partition of a
-group has more commits than an executor sorts on its disk. A day of such a log (2.7 x 10^7 commits)
-costs 5 minutes of CPU. So land the log every hour and make days with `--incremental`. The figures
-beyond 10^7 commits are extrapolated, not measured.
+`run all` of one day of commits (1,000 partitions of 100 groups) on `local[2]`, default memory, one
+run each. CPU and memory are those of all processes, with all starts; the load on the two cores was
+10 to 15, so the wall times are not given, and CPU times are too long rather than too short:
+
+| commits | log | CPU | Java, Python | shuffled | rows shuffled |
+| --- | --- | --- | --- | --- | --- |
+| 1,000,000 | 58 MiB | 143 s | 1056, 526 MiB | 60 MiB | 4.6 million |
+| 10,000,000 | 538 MiB | 171 s | 1399, 554 MiB | 149 MiB | 13.9 million |
+| 30,000,000 | 1,603 MiB | 289 s | 1485, 515 MiB | 318 MiB | 33.9 million |
+
+The model fitted to them: 133 s of CPU, and 4.9 s for each million commits (138, 182 and 279 s). The
+constant is Spark's start, query compilation, and tables with a row for each partition and instant.
+No task spilled a sort. What is kept for several jobs goes to disk, some 20 bytes for each commit.
+
+What moves, by the plans of the jobs and by Spark's event log:
+
+| step | what is shuffled | what is sorted | for 10^10 commits |
+| --- | --- | --- | --- |
+| decode | nothing: a task for 32 MiB of log | nothing | 560 GB of log, 17,500 tasks |
+| `in_order` | each commit once, by group, topic, partition: 8.4 bytes | by position in the log, in its task | 84 GB |
+| `commit_rate`, `audit`, as-of | nothing: they are arranged by the same columns | nothing | |
+| `group_rate`, `lag_trend`, health | minutes, samples and instants: 3.9 million rows here | by time, in each group | grows with partitions and days |
+
+The names of this log compress well; with 10^5 partitions count on 30 to 50 bytes for each commit,
+0.5 TB at most. By the model (extrapolated from 3 x 10^7):
+
+- A day of 300 commits a second is 2.6 x 10^7 commits: 260 s of CPU, 1.5 GB of Java. One machine
+  with four cores and 4 GB makes it in about two minutes.
+- 10^10 commits in one run are 13.6 hours of CPU, 84 GB to 0.5 TB of shuffle and 200 GB of kept
+  rows: eight workers with 8 cores, 32 GB and 200 GB of local disk each, about half an hour at half
+  of their CPU. Set `spark.sql.shuffle.partitions=5000`, so that a task sorts 2 million commits.
+  All commits of one partition of a group are sorted by one task, which spills to its local disk.
+- A run reads the whole lake, also with `--incremental`: what moved is known from the commit before
+  the span. With 30 days kept (`lake expire --before 30d`) a run is 1.1 hours of CPU. So land the
+  log every hour, make the days once a day, and keep as many days as offsets have to be known for.
 """
 
 

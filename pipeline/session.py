@@ -47,7 +47,7 @@ _LOCAL: Final = {
     # Small enough for a task's sort to fit into memory; of little input Spark makes fewer of them.
     "spark.sql.shuffle.partitions": "64",
     # The getters of Arrow's Java vectors check bounds and nulls of each value. Spark checks nulls
-    # itself, and asks for the rows of a batch only: a quarter of its time for a row is saved.
+    # itself, and asks for the rows of a batch only: up to a quarter of a row's time is saved.
     "spark.driver.defaultJavaOptions": (
         "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
     ),
