@@ -421,7 +421,7 @@ starts a master and three worker processes, submits `all` with `spark-submit` an
 table with the local engine's, row by row. With 400,000 commits of 1,000 partitions all tables were
 the same on the standalone cluster, on `local-cluster[3,1,1024]` and on `local[2]`.
 
-    .venv/bin/python -m bench.pipeline_cost     # 10^6, 10^7 and 3 x 10^7 commits: up to half an hour
+    .venv/bin/python -m bench.pipeline_cost     # 10^6, 10^7, 3 x 10^7 commits: half an hour
 
 `run all` of one day of commits (1,000 partitions of 100 groups) on `local[2]`, default memory, one
 run each. CPU and memory are those of all processes, with all starts; the load on the two cores was
@@ -442,9 +442,9 @@ What moves, by the plans of the jobs and by Spark's event log:
 | step | what is shuffled | what is sorted | for 10^10 commits |
 | --- | --- | --- | --- |
 | decode | nothing: a task for 32 MiB of log | nothing | 560 GB of log, 17,500 tasks |
-| `in_order` | each commit once, by group, topic, partition: 8.4 bytes | by position in the log, in its task | 84 GB |
+| `in_order` | each commit once, by its partition: 8.4 bytes | by log position, in a task | 84 GB |
 | `commit_rate`, `audit`, as-of | nothing: they are arranged by the same columns | nothing | |
-| `group_rate`, `lag_trend`, health | minutes, samples and instants: 3.9 million rows here | by time, in each group | grows with partitions and days |
+| other tables | minutes, samples, instants: 3.9 million rows | by time | grows with partitions |
 
 The names of this log compress well; with 10^5 partitions count on 30 to 50 bytes for each commit,
 0.5 TB at most. By the model (extrapolated from 3 x 10^7):
