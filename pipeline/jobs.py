@@ -238,13 +238,14 @@ def lacks(source: PipelineSource, topic: str) -> str | None:
 
 class Job(Struct, frozen=True):
     """`needs`: topics without which the job has no input (or what stands for them: `lacks`);
-    `days`: the time column of each table."""
+    `days`: the time column of each table; `uses`: topics that it also uses where they are."""
 
     name: str
     makes: str
     needs: tuple[str, ...]
     run: Callable[[JobInput], Tables]
     days: Mapping[str, str]
+    uses: tuple[str, ...] = ()
 
 
 def _commit_rate(job_input: JobInput) -> Tables:
@@ -325,7 +326,7 @@ JOBS: Final = {
         ),
         Job(
             "anomalies", "storms, rewinds, stalls, flapping, hot partitions, skew",
-            (OFFSETS_TOPIC,), _anomalies, {"anomalies": "since_ms"},
+            (OFFSETS_TOPIC,), _anomalies, {"anomalies": "since_ms"}, (LAG_TOPIC, HISTORY_TOPIC),
         ),
         Job(
             "offsets_as_of", "each group's offsets at the end of the span", (OFFSETS_TOPIC,),

@@ -86,7 +86,7 @@ def _note(job: Job, job_input: JobInput, rows: Mapping[str, int]) -> JobNote:
     source = job_input.source
     topics = tuple(topic for topic in WITHOUT if source.has(topic))
     span = f"{instant(job_input.since_ms)} to {instant(job_input.until_ms)}"
-    log_ends = job_input.log_ends_text() if LAG_TOPIC in job.needs else ""
+    log_ends = job_input.log_ends_text() if LAG_TOPIC in (*job.needs, *job.uses) else ""
     nothing = f"{source.where} has nothing for it from {span}"
     if log_ends:
         nothing += f" ({log_ends})"

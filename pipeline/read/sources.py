@@ -193,6 +193,7 @@ class PipelineSource:
         self._logs: dict[str, SourceLog] = {}
         self._log_ends: LogEndReading | None = None
         self._is_measured = False
+        self._has_landed_ends: bool | None = None
         self.where = where
         self.lake = None if where.startswith(KAFKA) else _lake(spark, where, cluster)
 
@@ -280,9 +281,11 @@ class PipelineSource:
 
     def has_log_ends(self) -> bool:
         """Whether log ends were measured, now or by the runs of the lake."""
-        if self.lake is not None:
-            return bool(self._landed_ends().limit(1).collect())
-        return self.log_ends() is not None
+        if self.lake is None:
+            return self.log_ends() is not None
+        if self._has_landed_ends is None:
+            self._has_landed_ends = bool(self._landed_ends().limit(1).collect())
+        return self._has_landed_ends
 
     def forget(self) -> None:
         """Frees what was kept; the source can be read on."""
