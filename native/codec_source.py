@@ -24,12 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.classic.generation_messages import GenerationBegunValue
-from coordinator.record_schemas import (
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataValue,
-    GroupMetadataValue,
-    TargetAssignmentMemberValue,
-)
+from coordinator.record_schemas import GroupMetadataValue, TargetAssignmentMemberValue
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.names import ApiKey
 from protocol.reader_source import REQUEST_ELEMENTS_MAX, REQUEST_KEYS_MAX
@@ -65,11 +60,10 @@ RESPONSES_WRITTEN: Final = REQUESTS_READ
 RECORDS_WRITTEN: Final = (
     GenerationBegunValue,
     GroupMetadataValue,
-    ConsumerGroupMemberMetadataValue,
     TargetAssignmentMemberValue,
-    ConsumerGroupCurrentMemberAssignmentValue,
 )
-"""Values of records that a rebalance writes for each member, or that have all its members."""
+"""Values of records that have all members of a group, or that a rebalance writes for each of them.
+Other values of consumer groups always have tags, which are left to the oracle."""
 
 _RUNTIME: Final = Path(__file__).with_name("codec_runtime.pxi")
 
