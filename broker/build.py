@@ -205,11 +205,9 @@ def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     bridge.on_flush = (
         *(ownership.on_flush for ownership in daemon.ownerships),
         daemon.journal.flush_delivered,
-        daemon.ticker.arm,
     )
     bridge.on_failed = daemon.on_journal_failed
     bridge.on_reopened = daemon.on_journal_reopened
-    daemon.server.on_turn = daemon.ticker.arm_soon
     daemon.server.connections_allowed = daemon.connections_allowed
     daemon.server.stalls = daemon.ticker.stalls
     daemon.clock.on_stall = daemon.on_stall

@@ -135,8 +135,8 @@ class GroupCoordinator:
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
-        self._next_deadline = NextDeadline()
-        self.group_counts = GroupCounts()
+        self._next_deadline, self.group_counts = NextDeadline(), GroupCounts()
+        self.watch_deadline = self._next_deadline.watch
         self._context = ShardContext(
             settings,
             new_member_id,
@@ -480,9 +480,7 @@ class GroupCoordinator:
             if shard is None:
                 continue
             deadline_ms = shard.next_deadline_ms()
-            if deadline_ms is None:
-                continue
-            if deadline_ms <= now.mono_ms:
+            if deadline_ms is not None and deadline_ms <= now.mono_ms:
                 try:
                     shard.tick(now)
                 except Exception as failure:  # noqa: BLE001 - it ends the shard alone

@@ -438,6 +438,10 @@ class DataPlane:
         maintenance_ms = self._maintenance.next_deadline_ms
         return maintenance_ms if parked_ms is None else min(parked_ms, maintenance_ms)
 
+    def watch_deadline(self, on_earlier: Callable[[], None]) -> None:
+        """`on_earlier` is called whenever a fetch is parked or a flush is due earlier."""
+        self._fetching.on_earlier = self._maintenance.on_earlier = on_earlier
+
     def tick(self, now: Now) -> None:
         """Answer the fetches whose time is up; run the maintenance that is due."""
         self._fetching.expire(now)

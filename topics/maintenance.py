@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from protocol.names import COORDINATOR_TOPICS
 from seams.io_executor import IoExecutor
+from seams.next_deadline import unwatched
 from seams.now import Now
 from storage.api import Corrupt, LogClosed
 from storage.batch.record_batch import InvalidBatch
@@ -72,6 +73,7 @@ class TopicMaintenance:
             deque()
         )  # what follows each save; the first save is running
         self.next_deadline_ms = 0
+        self.on_earlier: Callable[[], None] = unwatched  # the deadline became earlier
 
     def start(self) -> None:
         """Before anything is appended, in the caller's thread."""
@@ -86,7 +88,9 @@ class TopicMaintenance:
     def flush_by(self, partition: Partition, deadline_ms: int) -> None:
         """A partition has records that must be on the disk at the deadline."""
         self._flush_at_ms.setdefault(partition, deadline_ms)
-        self.next_deadline_ms = min(self.next_deadline_ms, self._flush_at_ms[partition])
+        if self._flush_at_ms[partition] < self.next_deadline_ms:
+            self.next_deadline_ms = self._flush_at_ms[partition]
+            self.on_earlier()
 
     def tick(self, now: Now) -> None:
         for task in self._tasks:

@@ -99,6 +99,7 @@ class TransactionCoordinator:
         self._active: list[TransactionShard | None] = []
         self._loading: dict[int, TransactionShard] = {}
         self._next_deadline = NextDeadline()
+        self.watch_deadline = self._next_deadline.watch  # steps wake by themselves
         self._id_count = IdCount()
         self._steps: deque[tuple[int, TurnStep]] = deque()
         self._is_in_turn = False

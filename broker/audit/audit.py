@@ -7,7 +7,7 @@ of `StandardAuthorizer`.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -30,6 +30,7 @@ from protocol.acl_codes import AclOperation, ResourceType
 from protocol.messages import Response
 from protocol.names import ApiKey, ErrorCode
 from protocol.printable import printable
+from seams.next_deadline import unwatched
 from seams.now import Now
 from seams.principal import ANONYMOUS
 from seams.reply_token import ReplyToken
@@ -49,6 +50,7 @@ class Audit:
         self._observe = observe
         self._folding = {kind: AuditFolding(kind) for kind in AuditKind}
         self._file = AuditFile(path, self._report_soon) if path else None
+        self._on_earlier: Callable[[], None] = unwatched
 
     def watch(self, server: Server, dispatcher: Dispatcher) -> None:
         """See failed authentications, and the answers of administrative requests."""
@@ -139,6 +141,10 @@ class Audit:
         due_ms = (each.next_deadline_ms for each in self._folding.values())
         return min((each for each in due_ms if each is not None), default=None)
 
+    def watch_deadline(self, on_earlier: Callable[[], None]) -> None:
+        """`on_earlier` is called after each entry: its interval begins."""
+        self._on_earlier = on_earlier
+
     def tick(self, now: Now) -> None:
         for each in self._folding.values():
             self._write(each.tick(now.mono_ms))
@@ -155,6 +161,7 @@ class Audit:
 
     def _take(self, entry: AuditEntry) -> None:
         written = self._folding[entry.kind].take(entry, self._clock.now().mono_ms)
+        self._on_earlier()
         if written is not None:
             self._write([written])
 

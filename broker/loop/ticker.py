@@ -1,5 +1,9 @@
 """Ticker: one timer for the nearest deadline of all parts, and a steady reading of the clock.
 
+A part calls back when a deadline of it becomes earlier (`watch_deadline`). Nearly every heartbeat
+and commit moves deadlines only to a later time, so that it costs nothing here. A timer that is set
+too early finds nothing to do, and is set again.
+
 A due tick never runs straight from the timer: the loop first polls all its sockets once. A
 heartbeat that has arrived but was not read yet is older than the tick and must be handled before a
 session expires; after a stall that is every heartbeat. The clock is read every CLOCK_READ_MS, so
@@ -40,9 +44,12 @@ class Ticking(Protocol):
 
     def tick(self, now: Now) -> None: ...
 
+    def watch_deadline(self, on_earlier: Callable[[], None]) -> None:
+        """`on_earlier` is called whenever `next_deadline_ms` may have become earlier."""
+
 
 class Ticker:
-    """Not started until `start`; `arm` is called whenever a turn may have set a deadline."""
+    """Not started until `start`."""
 
     def __init__(
         self,
@@ -70,6 +77,8 @@ class Ticker:
 
     def start(self, parts: Sequence[Ticking]) -> None:
         self._parts = tuple(parts)
+        for part in parts:
+            part.watch_deadline(self.arm_soon)
         self._running = True
         self._clock.skip_gap()
         self._reading_due = self._loop.time()

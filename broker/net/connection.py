@@ -69,7 +69,6 @@ class ConnectionHost(Protocol):
     routes: dict[int, Route]
     stopwatch: Callable[[], float]
     throttling: Throttling
-    on_turn: Callable[[], None]
     unserved_api_versions: Route
 
     def admit(self, connection: "Connection") -> None: ...
@@ -514,7 +513,6 @@ class Connection(asyncio.Protocol):
         self._write()
         if self._blocked and self._may_resume():
             self.flush_soon()
-        server.on_turn()
         took_s = server.stopwatch() - started_s
         if took_s >= LONG_TURN_S:
             server.turn_was_long(took_s)

@@ -36,6 +36,7 @@ from config.limits import ServerLimits
 from coordinator.decision_failed import AnswerPending
 from protocol.codec import RequestDecoder, encode_response
 from protocol.messages import Response
+from seams.next_deadline import unwatched
 from seams.now import Now
 from seams.reply_token import ReplyToken
 
@@ -57,7 +58,7 @@ _AUDITED_FAULTS: Final = frozenset(
 
 
 class Server:
-    """All connections. `on_turn` is called after every turn, so that new deadlines are noticed."""
+    """All connections."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Server:
         self.handshakes = HandshakeQueue(loop.call_soon, stopwatch)
         self._timers = ServerTimers()
         self.connections_allowed: Callable[[], int] = lambda: self._limits.max_connections
-        self.on_turn: Callable[[], None] = _noop
+        self._on_earlier: Callable[[], None] = unwatched  # a deadline became earlier
         # What the audit log needs to know.
         self.on_authentication_failure: AuthenticationFailed | None = None
         self.stalls = LoopStalls()
@@ -132,7 +133,7 @@ class Server:
         """
         self._limits = limits
         self._slots.set_limits(limits)
-        self._slots.give_slots(self.clock.now().mono_ms)
+        self._give_slots()
 
     def use(self, dispatcher: Dispatcher) -> None:
         """From now on requests have a handler, and idle connections are closed."""
@@ -140,6 +141,7 @@ class Server:
         self.decoder = RequestDecoder(self.routes)
         self.unserved_api_versions = dispatcher.unserved_api_versions
         self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
+        self._on_earlier()
 
     # Answers.
 
@@ -255,7 +257,6 @@ class Server:
         self._run_postponed()
         if self._to_flush or self._postponed:
             self._schedule_flush()
-        self.on_turn()
 
     def _run_postponed(self) -> None:
         ends_s = self.stopwatch() + PASS_S_MAX
@@ -294,7 +295,7 @@ class Server:
         if refusal.must_close:
             connection.hang_up()
         else:
-            self.on_turn()  # a slot may become free by time alone
+            self._on_earlier()  # a slot may become free by time alone
 
     def _is_too_fast(self, connection: Connection) -> bool:
         """Whether its address opens connections faster than its quota: it will be closed."""
@@ -304,9 +305,7 @@ class Server:
             return False
         detail = f"new connections from {connection.host} are over their quota"
         self.report_fault(PeerFault.OVER_IP_QUOTA, connection, detail)
-        if throttle_ms:
-            self.on_turn()
-        else:
+        if not throttle_ms:
             connection.hang_up()
         return True
 
@@ -322,7 +321,12 @@ class Server:
             self._slots.forget(connection)
         if self._empty is not None and not self.connections:
             self._empty.set()
+        self._give_slots()
+
+    def _give_slots(self) -> None:
         self._slots.give_slots(self.clock.now().mono_ms)
+        if self._slots.waiting:
+            self._on_earlier()  # when the next one gets a slot may have changed
 
     def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and log it unless the same host did the same just now."""
@@ -369,11 +373,15 @@ class Server:
             due_ms.append(self.throttling.deadlines[0][0])
         return min((each_ms for each_ms in due_ms if each_ms is not None), default=None)
 
+    def watch_deadline(self, on_earlier: Callable[[], None]) -> None:
+        """`on_earlier` is called whenever `next_deadline_ms` may have become earlier."""
+        self._on_earlier = self.throttling.on_earlier = on_earlier
+
     def after_failure(self, run: Callable[[], None]) -> None:
         """Have `run` called once the delay of failed authentications is over."""
         due_ms = self.clock.now().mono_ms + self._limits.failed_authentication_delay_ms
         self._timers.add(due_ms, run)
-        self.on_turn()
+        self._on_earlier()
 
     def tick(self, now: Now) -> None:
         self._timers.tick(now)
@@ -408,7 +416,3 @@ class Server:
         for connection in tuple(self.connections):
             connection.abort()
         self._next_sweep_ms = None
-
-
-def _noop() -> None:
-    pass

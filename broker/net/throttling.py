@@ -25,6 +25,7 @@ from broker.net.request import PendingRequest, RequestCost
 from protocol.messages import Response
 from protocol.names import ApiKey
 from seams.client_throttle import UNLIMITED_BYTES, ClientThrottle
+from seams.next_deadline import unwatched
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from security.quotas.client_quotas import (
@@ -80,6 +81,7 @@ class Throttling(ClientThrottle):
         self._refused_until_ms: dict[Mutable, int] = {}  # then closed: new ones beyond their rate
         self._numbers = count()
         self.deadlines: list[tuple[int, int, Mutable]] = []  # a heap; it may have outdated ones
+        self.on_earlier: Callable[[], None] = unwatched  # one was added
         self.is_active = self.is_timed = self.limits_connections = False
         self.exempt_seconds = 0.0
         self.rates = {
@@ -279,6 +281,7 @@ class Throttling(ClientThrottle):
     def _add_deadline(self, until_ms: int, connection: Mutable) -> None:
         """A throttle may be long: what belongs to closed connections must not pile up."""
         heappush(self.deadlines, (until_ms, next(self._numbers), connection))
+        self.on_earlier()
         live = len(self._until_ms) + len(self._refused_until_ms)
         if len(self.deadlines) > 2 * live + _OUTDATED_MAX:
             self.deadlines = [entry for entry in self.deadlines if self._is_due_at(*entry)]

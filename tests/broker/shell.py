@@ -95,7 +95,6 @@ class Shell:
         self.core.reply = self.server.reply
         self.dispatcher = Dispatcher(self.server.reply, self.core)
         self.ticker = Ticker(loop, self.clock, self._on_fault)
-        self.server.on_turn = self.ticker.arm_soon
         self.faults: list[Exception] = []
         self.listener: Bound
 

@@ -574,6 +574,20 @@ def test_the_nearest_deadline_of_all_shards_is_the_next_one() -> None:
     assert world.coordinator.next_deadline_ms == world.now.mono_ms + 2_000
 
 
+def test_only_an_earlier_deadline_sets_the_timer() -> None:
+    world = World(kafka_settings(offsets_topic_num_partitions=8, offsets_commit_timeout_ms=60_000))
+    deadlines_ms: list[int | None] = []
+    world.coordinator.watch_deadline(
+        lambda: deadlines_ms.append(world.coordinator.next_deadline_ms)
+    )
+    world.join("a", session_timeout_ms=9_000)
+    world.join("b", session_timeout_ms=7_000)
+    assert deadlines_ms[-1] == world.now.mono_ms + 7_000
+    del deadlines_ms[:]
+    world.join("c", session_timeout_ms=8_000)
+    assert not deadlines_ms
+
+
 def test_a_tick_that_comes_too_early_does_nothing(world: World) -> None:
     group = world.given_stable_group(members=1)
     world.coordinator.tick(world.now)

@@ -31,6 +31,7 @@ from purgatory.purgatory import Purgatory
 from seams.authorizer import Authorizer
 from seams.client_throttle import ClientThrottle
 from seams.io_executor import IoExecutor
+from seams.next_deadline import unwatched
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
@@ -100,6 +101,7 @@ class FetchHandler:
         self._thread_taken_bytes = 0
         self._is_stopping = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
+        self.on_earlier: Callable[[], None] = unwatched  # a deadline became earlier
         self.sessions = FetchSessionCache(
             settings.max_incremental_fetch_session_cache_slots,
             settings.fetch_session_partitions_max,
@@ -234,6 +236,8 @@ class FetchHandler:
         command = self.purgatory.try_complete_else_watch(op)
         if command is not None:  # more was appended while it was read
             self._complete([command])
+        else:
+            self.on_earlier()
 
     def _checked_again(self, read: LogReadResult) -> LogReadResult:
         """The result of the reader thread, checked against the state on the loop."""

@@ -56,6 +56,13 @@ def test_the_next_deadline_is_the_nearest(plane: Plane) -> None:
     assert plane.data.delayed_fetches == 2
 
 
+def test_a_fetch_that_waits_sets_the_timer(plane: Plane) -> None:
+    calls: list[int] = []
+    plane.data.watch_deadline(lambda: calls.append(plane.now.mono_ms))
+    plane.park_fetch("a", max_wait_ms=900)
+    assert calls == [plane.now.mono_ms]
+
+
 def test_an_append_to_another_partition_does_not(plane: Plane) -> None:
     token = plane.park_fetch("a")
     plane.produce("a", partition=1)
