@@ -58,12 +58,12 @@ install-test: .venv/.test .venv/.bytecode  ## install also what the tests need, 
 test: install install-test lint types layers  ## run all checks and tests
 	@$(BIN)/python -m tests.suite $(PROCESSES)
 
+FAST = $$($(BIN)/python -m tests.suite --fast)
 fast: install-test  ## run only the tests in virtual time, without sockets
-	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics tests/transactions
+	$(BIN)/python -m pytest $(FAST)
 
 fast-compiled: install-test install  ## run the same tests on the compiled build
-	ROLLCALL_PURE=0 $(BIN)/python -m pytest -n $(PROCESSES) -m "not pure" tests/protocol tests/purgatory \
-	  tests/coordinator tests/storage tests/topics tests/transactions tests/packaging/test_compiled_build.py
+	ROLLCALL_PURE=0 $(BIN)/python -m pytest -n $(PROCESSES) -m "not pure" $(FAST) tests/packaging/test_compiled_build.py
 
 PYTHONS ?= $(PYTHON) $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v; done)
 wheels:  ## build a pure wheel, and a compiled one for each Python of PYTHONS, into dist/
