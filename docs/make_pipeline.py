@@ -386,7 +386,7 @@ decoder. CPU is that of Spark's Java, its Python workers and the driver, without
 | twelve, as all jobs need | 2.53 | 0.57 | 4.4 | 3.1 |
 | all | 1.96 | 0.59 | 3.3 | 2.9 |
 
-One run without other load; the decoder alone, in batches of 100, gave 4.84 in another. `steady` is the
+One run without other load; the decoder alone, in batches of 100, gave 4.84. `steady` is the
 difference of a query of 2 million rows and one of a twentieth of them, in a warm session: neither
 reader pays for planning and starts. `query` is the whole query of 2 million rows. Without decoding,
 the connector's key and value alone gave 1.43. What is left of the source's cost is the JVM's
