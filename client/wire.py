@@ -50,14 +50,6 @@ class ClientWire:
         self._buffer = bytearray()
         self._asked: list[tuple[Request, int, int]] = []
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether an answer is to come."""
-        return bool(self._asked)
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
     def send(self, request: Request, version: int) -> None:
         """Raises Unwritable, UnicodeError, struct.error if the request cannot be written."""
         self._correlation_id += 1
