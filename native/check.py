@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ from protocol.names import ErrorCode, GroupId, MemberId, TopicName
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 TIMEOUT_S: Final = 120.0
+"""For the whole check: then the daemon is killed, and whoever waits for it reads its end."""
+
 IS_COMPILED: Final = re.compile(r"build=.compiled, ")  # in the log line of a complete start
 GROUP: Final = GroupId("check")
 TOPIC: Final = TopicName("check")
@@ -55,12 +58,17 @@ def main() -> None:
             env={**os.environ, "ROLLCALL_PURE": "0", "PYTHONPATH": str(ROOT)},
             cwd=ROOT,
         )
+        watchdog = threading.Timer(TIMEOUT_S, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
         try:
             _serve(process)
         except (Wrong, OSError, AssertionError, LookupError, subprocess.TimeoutExpired) as wrong:
             process.kill()
             said = process.communicate()[1]
             sys.exit(f"{type(wrong).__name__}: {wrong}; {_last_line(said)}")
+        finally:
+            watchdog.cancel()
 
 
 def _serve(process: "subprocess.Popen[str]") -> None:

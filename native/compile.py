@@ -9,6 +9,7 @@ libraries. They go to `build/compiled/HASH`, and a link with the name of the ABI
 is used (rollcall/compiled.py). Folders of earlier sources are kept for a while: after a change of
 the branch and back nothing is compiled. Before it is used for the first time, a daemon serves a
 group with it (check.py). Whatever fails, the program runs from its sources, and one line says why.
+One compile step runs at a time; it removes what one that was killed has left.
 
 CC and CFLAGS are respected. `ROLLCALL_COMPILE=2` optimizes for long: -O2 instead of -O1, which
 takes half as long again (bench/RESULTS.md).
@@ -17,6 +18,7 @@ takes half as long again (bench/RESULTS.md).
 import argparse
 import ast
 import contextlib
+import fcntl
 import hashlib
 import io
 import os
@@ -25,11 +27,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from native.codec_source import CODEC, codec_source
 from native.modules import COMPILED, path_of
@@ -38,6 +42,12 @@ from rollcall.compiled import ABI, LIBRARY, LOADER, MANIFEST_FILE, BuildManifest
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILDS: Final = ROOT / "build" / "compiled"
 LOG: Final = BUILDS / "log"
+BUSY: Final = BUILDS / "busy"
+"""Locked while modules are compiled."""
+
+CHECKED: Final = "checked"
+"""The file in a folder that says that a daemon has served a group with it."""
+
 LOCK: Final = "requirements-compile.lock"
 
 KEPT_BUILDS: Final = 4
@@ -54,6 +64,21 @@ class Sources(NamedTuple):
     include: Sequence[str]
 
 
+class SourceState(NamedTuple):
+    """A source file as it was at one moment."""
+
+    size: int
+    mtime_ns: int
+    digest: str
+    path: str
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Its time first: an edit in between leaves a time that is not the file's any more."""
+        stat = (ROOT / path).stat()
+        return cls(stat.st_size, stat.st_mtime_ns, content_digest(str(ROOT / path)), path)
+
+
 class CannotCompile(Exception):
     """The reason, in a few words."""
 
@@ -63,34 +88,64 @@ def main() -> None:
     parser.add_argument("--wheel", type=Path, help="put the modules there instead")
     arguments = parser.parse_args()
     if os.environ.get(SWITCH) == "0":
-        (BUILDS / ABI).unlink(missing_ok=True)
+        _use_sources()
         print(f"Not compiled: {SWITCH}=0")
         return
+    reason = ""
     try:
         folder = compiled(announce=print)
-    except CannotCompile as reason:
-        (BUILDS / ABI).unlink(missing_ok=True)
-        print(f"Not compiled, runs as pure Python: {reason}")
-        sys.exit(1 if arguments.wheel else 0)
+        if arguments.wheel:
+            without = shutil.ignore_patterns(CHECKED)
+            shutil.copytree(folder, arguments.wheel, dirs_exist_ok=True, ignore=without)
+    except CannotCompile as failure:
+        reason = str(failure)
+    except Exception as failure:  # noqa: BLE001  the disk, mypy, a source in the middle of an edit
+        with contextlib.suppress(OSError):
+            LOG.write_text(traceback.format_exc())
+        reason = f"{type(failure).__name__}: {failure}"
+    if not reason:
+        return
+    _use_sources()
+    print(f"Not compiled, runs as pure Python: {' '.join(reason.split())}")
     if arguments.wheel:
-        shutil.copytree(folder, arguments.wheel, dirs_exist_ok=True)
+        sys.exit(1)
+
+
+def _use_sources() -> None:
+    with contextlib.suppress(OSError):  # there is none, or it may not be removed: it is stale then
+        (BUILDS / ABI).unlink()
 
 
 def compiled(announce: Callable[[str], object]) -> Path:
     """The folder with the modules of the present sources; compiles them if there is none."""
     how = _compiler_and_flags()
-    folder = _built(how)
-    if folder is None:
-        _require_build_tools(announce)
-        announce(f"Compiling {len(COMPILED)} modules with {how}: once for these sources")
-        began = time.monotonic()
-        folder = _build(how)
-        announce(f"Compiled in {time.monotonic() - began:.0f} s")
+    with _alone(announce):
+        folder = _built(how)
+        if folder is None:
+            _require_build_tools(announce)
+            announce(f"Compiling {len(COMPILED)} modules with {how}: once for these sources")
+            began = time.monotonic()
+            folder = _build(how)
+            announce(f"Compiled in {time.monotonic() - began:.0f} s")
         _point_to(folder)
-        _check(folder)
-    _point_to(folder)
-    _remove_old(folder)
+        if not (folder / CHECKED).exists():
+            _check(folder)
+            (folder / CHECKED).touch()
+        _remove_old(folder)
     return folder
+
+
+@contextlib.contextmanager
+def _alone(announce: Callable[[str], object]) -> Iterator[None]:
+    """Wait for another compile step of this checkout; it may make what this one wants."""
+    BUILDS.mkdir(parents=True, exist_ok=True)
+    with BUSY.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            announce("Waiting for another compile step")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _check(folder: Path) -> None:
@@ -142,14 +197,15 @@ def _built(how: str) -> Path | None:
     for folder in _folders():
         with contextlib.suppress(OSError, ValueError):
             manifest = BuildManifest((folder / MANIFEST_FILE).read_text("utf-8"))
-            if (
-                manifest.how == how
-                and manifest.tools == _tools_digest()
-                and not manifest.stale(str(ROOT))
-            ):
+            if manifest.how != how or manifest.tools != _tools_digest():
+                continue
+            if not (folder / f"{LIBRARY}{SUFFIX}").is_file():
+                continue
+            now = [SourceState.of(path) for *_, path in manifest.sources]
+            digests = {path: digest for *_, digest, path in manifest.sources}
+            if all(state.digest == digests[state.path] for state in now):
                 # The times of the files as they are now: the next start compares no contents.
-                digests = {path: digest for *_, digest, path in manifest.sources}
-                _write_manifest(folder, how, digests)
+                _write_manifest(folder, how, now)
                 return folder
     return None
 
@@ -197,11 +253,14 @@ def _last_line(text: str) -> str:
 
 
 def _build(how: str) -> Path:
-    scratch = BUILDS / f"new-{os.getpid()}"
+    for left in BUILDS.glob("new-*"):  # of a step that was killed: this one is alone
+        shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=BUILDS))
     made = scratch / "made"
-    made.mkdir(parents=True)
-    before = {path: content_digest(str(ROOT / path)) for path in _program_files()}
+    made.mkdir()
+    made.chmod(0o755)
     try:
+        before = {path: SourceState.of(path) for path in _program_files()}
         library = _translate(scratch / "c")
         libraries = {
             LIBRARY: library,
@@ -209,7 +268,7 @@ def _build(how: str) -> Path:
             LOADER: Sources([ROOT / "native" / "loader.c"], []),
         }
         _compile(libraries, made, scratch)
-        _write_manifest(made, how, {path: before[path] for path in _imported(COMPILED)})
+        _write_manifest(made, how, [before[path] for path in sorted(_imported(COMPILED))])
         if stale := BuildManifest((made / MANIFEST_FILE).read_text("utf-8")).stale(str(ROOT)):
             raise CannotCompile(f"{stale} was changed meanwhile")
         key = hashlib.sha256((made / MANIFEST_FILE).read_bytes()).hexdigest()[:12]
@@ -290,14 +349,26 @@ def _compile(libraries: Mapping[str, Sources], made: Path, scratch: Path) -> Non
     }
     # The largest first, so that no processor is left with one at the end.
     order = sorted(jobs, key=lambda made: Path(jobs[made][-1]).stat().st_size, reverse=True)
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(_processors()) as pool:
         list(pool.map(lambda made: _run([*jobs[made], "-o", str(made)]), order))
-    link = shlex.split(str(sysconfig.get_config_var("LDSHARED")))[1:]
+    link = [*_compiler(), *_link_flags(), *_flags()]
     for name, (sources, _) in libraries.items():
         objects = [str(scratch / f"{source.name}.o") for source in sources]
-        _run(
-            [_compiler()[0], *link, *_flags(), *objects, "-s", "-o", str(made / f"{name}{SUFFIX}")]
-        )
+        _run([*link, *objects, "-s", "-o", str(made / f"{name}{SUFFIX}")])
+
+
+def _processors() -> int:
+    """That this process may use; not every system can tell."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+def _link_flags() -> list[str]:
+    """What Python links extensions with, without its compiler (which may be several words)."""
+    linker = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
+    compiler = shlex.split(str(sysconfig.get_config_var("CC") or ""))
+    has_compiler = bool(compiler) and linker[: len(compiler)] == compiler
+    return linker[len(compiler) :] if has_compiler else linker[1:]
 
 
 def _include(folders: Iterable[str]) -> list[str]:
@@ -324,11 +395,10 @@ def _inside(folder: Path) -> Iterator[None]:
 # The result
 
 
-def _write_manifest(folder: Path, how: str, digests: Mapping[str, str]) -> None:
+def _write_manifest(folder: Path, how: str, sources: Iterable[SourceState]) -> None:
     lines = [how, f"tools {_tools_digest()}"]
-    for path in sorted(digests):
-        stat = (ROOT / path).stat()
-        lines.append(f"source {stat.st_size} {stat.st_mtime_ns} {digests[path]} {path}")
+    for size, mtime_ns, digest, path in sources:
+        lines.append(f"source {size} {mtime_ns} {digest} {path}")
     lines += [f"module {module}" for module in COMPILED]
     lines.append(f"extension {CODEC}")
     new = folder / f"{MANIFEST_FILE}.new"

@@ -93,12 +93,13 @@ class CompiledFinder(Loader):
         self._folder = folder
         self._modules = manifest.modules
         self._extensions = manifest.extensions | {LIBRARY, LOADER}
+        self._is_loaded = False
 
     def find_spec(
         self, name: str, _path: object = None, _target: object = None
     ) -> ModuleSpec | None:
         """As the import system wants it."""
-        if name in self._modules:
+        if name in self._modules and self._can_load():
             return ModuleSpec(name, self, origin=self._file(LIBRARY))
         if name in self._extensions:
             file = self._file(name)
@@ -117,6 +118,22 @@ class CompiledFinder(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is left to do."""
+
+    def _can_load(self) -> bool:
+        """Load the library, before the first of its modules. If this machine cannot, all modules
+        are sources: it may be damaged, or was made for a newer C library.
+        """
+        global _found  # noqa: PLW0603  as in `use_compiled`
+        if not self._is_loaded:
+            try:
+                import rollcall__mypyc  # noqa: F401
+                import rollcall_loader  # noqa: F401
+            except ImportError as failure:
+                self._modules = self._extensions = set()
+                _found = f"pure Python (the compiled modules cannot be loaded: {failure})"
+                return False
+            self._is_loaded = True
+        return True
 
     def _file(self, name: str) -> str:
         return f"{self._folder}/{name}{EXTENSION_SUFFIXES[0]}"
@@ -140,13 +157,16 @@ def use_compiled(program: str) -> None:
     try:
         with open(f"{folder}/{MANIFEST_FILE}", encoding="utf-8") as file:  # noqa: PTH123
             manifest = BuildManifest(file.read())
+        stale = manifest.stale(program)
     except OSError:
         _found = "pure Python"
+        return
+    except ValueError:
+        _found = f"pure Python ({folder}/{MANIFEST_FILE} is damaged)"
         return
     if not os.path.isfile(f"{folder}/{LIBRARY}{EXTENSION_SUFFIXES[0]}"):  # noqa: PTH113
         _found = "pure Python (compiled for another Python)"
         return
-    stale = manifest.stale(program)
     if stale:
         _found = f"pure Python ({stale} has changed since it was compiled)"
         return
