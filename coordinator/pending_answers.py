@@ -3,7 +3,8 @@
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
 `release` learns that it is. Answers to the same position go out in the order they came. When the
 log fails they turn into refusals, and so does one that has waited for `offsets.commit.timeout.ms`:
-its commit may still be stored. The answers to a large group go out in slices, one in each tick.
+its commit may still be stored. The answers to a large group go out in slices, one in each tick;
+one that is stored and waits for its tick is never refused.
 A leader's assignments also wait here (`PendingCommands`):
 stored in time they are handed out, else all who wait for them are refused. Waiting for people is
 another matter, and the purgatory's.
@@ -109,11 +110,13 @@ class PendingAnswers:
             return
         self.due_ms = None
         since_ms = now_ms - self._timeout_ms
-        overdue = sorted(entry for entry in self._heap if entry[3] <= since_ms)
-        self._heap = [entry for entry in self._heap if entry[3] > since_ms]
+        stored = self.stored
+        overdue = sorted(e for e in self._heap if e[3] <= since_ms and e[0] > stored)
+        self._heap = [e for e in self._heap if e[3] > since_ms or e[0] <= stored]
         heapify(self._heap)
-        if self._heap:
-            self._due_at(min(entry[3] for entry in self._heap) + self._timeout_ms)
+        waiting_ms = [e[3] for e in self._heap if e[0] > stored]
+        if waiting_ms:
+            self._due_at(min(waiting_ms) + self._timeout_ms)
         for entry in overdue:
             entry[2].refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -152,10 +155,14 @@ class PendingAnswers:
             self._next_deadline.lower(0)
 
     def refuse_all(self, error_code: ErrorCode) -> None:
-        """What they depend on will never be stored by us."""
+        """What they depend on will never be stored by us; what is stored goes out."""
         heap, self._heap = self._heap, []
         while heap:
-            heappop(heap)[2].refuse(error_code)
+            position, _, answer, _ = heappop(heap)
+            if position <= self.stored:
+                answer.send()
+            else:
+                answer.refuse(error_code)
 
 
 class PendingCommands:

@@ -103,6 +103,36 @@ def test_slices_that_are_not_stored_in_time_are_refused_all() -> None:
     assert codes == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
+@pytest.mark.parametrize("end", ["overdue", "closed"])
+def test_slices_that_are_stored_and_not_sent_yet_are_not_refused(end: str) -> None:
+    """The fsync took nearly the whole timeout, or the partition is closed between two slices."""
+    desk = Desk()
+    members = 2 * SENT_AT_ONCE + 1
+    tokens = [Token(4, str(number)) for number in range(members)]
+    replies = [Reply(token, HeartbeatResponse()) for token in tokens]  # type: ignore[arg-type]
+    desk.answers.add_slices(3, replies, desk.send, 0)  # type: ignore[arg-type]
+    desk.add("not stored", 4)
+    desk.add("later", 4, now_ms=1_000)
+    desk.answers.release(3)
+    assert len(desk.names) == SENT_AT_ONCE
+
+    if end == "overdue":
+        desk.answers.refuse_overdue(TIMEOUT_MS)
+        assert desk.answers.due_ms == TIMEOUT_MS + 1_000
+        while desk.answers.has_slice:
+            desk.answers.send_slice()
+        desk.answers.refuse_overdue(TIMEOUT_MS + 1_000)
+    else:
+        desk.answers.refuse_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    codes = {name: response.error_code for name, response in desk.sent}  # type: ignore[union-attr]
+    assert len(codes) == len(desk.sent) == members + 2
+    assert {codes.pop(name) for name in ("not stored", "later")} == {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE
+    }
+    assert set(codes.values()) == {ErrorCode.NONE}
+
+
 def test_a_stored_position_never_falls() -> None:
     desk = Desk()
     desk.answers.release(9)
