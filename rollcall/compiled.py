@@ -180,11 +180,14 @@ def describe_build() -> str:
 
 
 def describe_interpreter() -> str:
-    """The Python that runs this, and how it was built as far as speed depends on it."""
+    """The Python that runs this, and how it was configured as far as speed depends on it.
+
+    A distribution may profile and link its own way: Debian's has PGO without the option.
+    """
     import sysconfig
 
     arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     optimized = "with" if "--enable-optimizations" in arguments else "without"
     linked = "with" if "--with-lto" in arguments else "without"
     version = ".".join(map(str, sys.version_info[:3]))
-    return f"{sys.implementation.name} {version} {optimized} PGO, {linked} LTO"
+    return f"{sys.implementation.name} {version} configured {optimized} PGO, {linked} LTO"
