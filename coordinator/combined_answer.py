@@ -58,7 +58,7 @@ class CombinedAnswer(Generic[T]):
 
 
 class Part(Generic[T]):
-    """An Answer (see waiting.py) that goes into a whole."""
+    """An `Answer` of pending_answers.py that goes into a whole."""
 
     __slots__ = ("_combined", "_found", "_refusals")
 

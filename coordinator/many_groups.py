@@ -86,6 +86,33 @@ class ShardQuestion(NamedTuple, Generic[T]):
     error_code: ErrorCode = ErrorCode.NONE
 
 
+class OffsetFetchAnswer:
+    """An `Answer` of pending_answers.py: the response about the only group of an OffsetFetch."""
+
+    __slots__ = ("_group", "_reply", "_response", "_token")
+
+    def __init__(
+        self, group: OffsetFetchRequestGroup, response: Response, token: ReplyToken, reply: Send
+    ) -> None:
+        self._group = group
+        self._response = response
+        self._token = token
+        self._reply = reply
+
+    def send(self) -> None:
+        self._reply(self._token, self._response)
+
+    def refuse(self, error_code: ErrorCode) -> None:
+        self._reply(self._token, _refused_fetch(self._group, self._token, error_code))
+
+
+def _refused_fetch(
+    group: OffsetFetchRequestGroup, token: ReplyToken, error_code: ErrorCode
+) -> Response:
+    version = token.api_version
+    return offset_fetch_response((refuse_offset_fetch(group, version, error_code),), version)
+
+
 class ManyGroups:
     """Reads the coordinator's own tables of shards; changes none of them."""
 
@@ -162,44 +189,39 @@ class ManyGroups:
         now: Now,
     ) -> None:
         """The same for a single group, as consumers ask: most often what is found is stored."""
-        version = token.api_version
-
-        def refusals(error_code: ErrorCode) -> Sequence[OffsetFetchResponseGroup]:
-            return (refuse_offset_fetch(group, version, error_code),)
-
-        def build(found: list[OffsetFetchResponseGroup], _: ErrorCode) -> Response:
-            return offset_fetch_response(found, version)
-
-        def refuse(error_code: ErrorCode) -> None:
-            self._reply(token, offset_fetch_response(refusals(error_code), version))
-
         if not self._authorizer.may_describe_group(token, group.group_id):
-            return refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            return self._refuse_fetch(group, token, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if not fits_string(group.group_id):
-            return refuse(ErrorCode.INVALID_GROUP_ID)
+            return self._refuse_fetch(group, token, ErrorCode.INVALID_GROUP_ID)
         partition = partition_of(group.group_id, len(self._active))
         shard = self._active[partition]
         if shard is None:
-            return refuse(self._absence(partition))
+            return self._refuse_fetch(group, token, self._absence(partition))
         try:
             found, position = shard.offset_turns.fetch(
                 group, token, now, require_stable=request.require_stable
             )
         except DecisionFailed as failed:
-            refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._refuse_fetch(group, token, ErrorCode.UNKNOWN_SERVER_ERROR)
             raise failed.failure from None
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-            refuse(ErrorCode.NOT_COORDINATOR)
+            self._refuse_fetch(group, token, ErrorCode.NOT_COORDINATOR)
             self._fail(shard, failure, now)
             return None
         if is_large(found) and not AnswerBudget().takes(fetched_bytes(found)):
-            return refuse(ErrorCode.INVALID_REQUEST)
+            return self._refuse_fetch(group, token, ErrorCode.INVALID_REQUEST)
+        response = offset_fetch_response((found,), token.api_version)
         if position <= shard.answers.stored:
-            self._reply(token, offset_fetch_response((found,), version))
+            self._reply(token, response)
         else:
-            combined = CombinedAnswer(token, 1, build, self._reply)
-            shard.answers.add(position, combined.part((found,), refusals), now.mono_ms)
+            answer = OffsetFetchAnswer(group, response, token, self._reply)
+            shard.answers.add(position, answer, now.mono_ms)
         return None
+
+    def _refuse_fetch(
+        self, group: OffsetFetchRequestGroup, token: ReplyToken, error_code: ErrorCode
+    ) -> None:
+        self._reply(token, _refused_fetch(group, token, error_code))
 
     def list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)

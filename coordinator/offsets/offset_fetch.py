@@ -104,7 +104,7 @@ def offset_fetch_response(
 
 def is_large(found: OffsetFetchResponseGroup) -> bool:
     """Is it so much that its size matters to an answer?"""
-    return sum(len(topic.partitions) for topic in found.topics) > UNWEIGHED_PARTITIONS
+    return sum([len(topic.partitions) for topic in found.topics]) > UNWEIGHED_PARTITIONS
 
 
 def fetched_bytes(found: OffsetFetchResponseGroup) -> int:
@@ -198,8 +198,8 @@ def _listed_topics(
     refused: list[OffsetFetchResponseTopics] = []
     by_id = api_version >= _TOPIC_IDS_SINCE
     names = [topics.topic_name(topic.topic_id) if by_id else topic.name for topic in wanted]
-    hidden = undescribable(name for name in names if name is not None)
-    for topic, name in zip(wanted, names, strict=True):
+    hidden = undescribable([name for name in names if name is not None])
+    for topic, name in zip(wanted, names):  # noqa: B905 - without `strict`, mypyc makes no object
         if name is None:
             refused.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
             continue
