@@ -32,6 +32,7 @@ from broker.loop.journal_bridge import JournalBridge
 from broker.loop.process import connections_allowed, descriptor_limit, partitions_allowed
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
+from broker.net.request import PendingRequest
 from broker.net.server import Server
 from broker.net.sockets import Bound
 from broker.observe.events import (
@@ -44,17 +45,16 @@ from broker.observe.events import (
 )
 from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
+from broker.partitions.load_wait import LoadWait
 from broker.partitions.ownership import Ownership
 from broker.partitions.transaction_topic import TransactionTopic
 from broker.transactions.left_open import abort_left_open
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from history.entry_values import TopicPartitionCounts
-from protocol.messages import Request
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.names import TRANSACTION_STATE_TOPIC, GroupId
+from protocol.names import TRANSACTION_STATE_TOPIC
 from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import Corrupt, SyncFailed, TopicPartition
 from storage.boot_record import BOOT_FILE, BootRecord
 from storage.journal.journal import Journal
@@ -154,7 +154,8 @@ class Daemon:
         self.observer(DaemonStep("File descriptors (ulimit -n) allow", facts))
 
     async def open(self, listeners: Sequence[Bound]) -> None:
-        """Accept clients; until `load` is done, requests about groups are answered LOADING."""
+        """Accept clients; until `load` is done, requests about groups are answered LOADING,
+        or wait (load_wait.py)."""
         self.journal.start(self.loop.call_soon)
         self.sealed_flush.start()
         self.flush_watch.start()
@@ -176,7 +177,10 @@ class Daemon:
         """Elect and load; returns when everything that can be served is served."""
         if self.history is not None:
             self.history.open(self.store.partitions, self.data_plane.attach)
-        self.dispatcher.on_coordinator_request(self._load_first)
+        waiting = LoadWait(
+            self.ownership, self.coordinator.partition_for, self.clock, self._request_failed
+        )
+        self.dispatcher.on_coordinator_request(waiting.takes)
         await asyncio.gather(
             self.ownership.elect(range(self.config.offsets_topic_num_partitions)),
             self.transaction_topic.open(),
@@ -275,17 +279,9 @@ class Daemon:
             self.observer(PartFailed("closing the logs", failure))
         return not failures
 
-    def _load_first(self, request: Request) -> None:
-        """While partitions load: those of the groups in requests come first."""
-        match request:
-            case FindCoordinatorRequest():
-                group_ids = [request.key, *request.coordinator_keys]
-            case OffsetFetchRequest():
-                group_ids = [request.group_id, *(group.group_id for group in request.groups)]
-            case _:
-                group_ids = [getattr(request, "group_id", "")]
-        for group_id in filter(None, group_ids):
-            self.ownership.prioritize(self.coordinator.partition_for(GroupId(group_id)))
+    def _request_failed(self, token: ReplyToken, error: Exception) -> None:
+        assert isinstance(token, PendingRequest)
+        self.server.failed(token, error)
 
     # Callbacks of the parts, set by build.py.
 

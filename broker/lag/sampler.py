@@ -45,6 +45,9 @@ SLICE_S: Final = 0.001
 SLICE_PAUSE_S: Final = 0.004
 """A round takes a fifth of the loop's time at most, and never more than a slice at once."""
 
+FIRST_ROUND_AFTER_S: Final = 1.0
+"""After a start: the clients come back all at once, and are served first."""
+
 CHUNK_PARTITIONS: Final = 100
 """Partitions read between two checks of the slice: about 0.3 ms."""
 
@@ -207,6 +210,7 @@ class LagSampler:
         interval_s = self.book.limits.interval_ms / 1000
         loop = asyncio.get_running_loop()
         await self._guarded(self._restore)
+        await asyncio.sleep(min(FIRST_ROUND_AFTER_S, interval_s))
         while True:
             began = loop.time()
             await self._guarded(self.round)

@@ -61,6 +61,10 @@ class Respond(Struct, frozen=True):
 
 
 Intercept = Drop | Delay | Respond | None
+
+RequestListener = Callable[[Request, ReplyToken, Handler], bool]
+"""Hears of a request before its handler; True if it calls the handler itself, later."""
+
 Interceptor = Callable[[Request, ReplyToken], Intercept]
 
 
@@ -121,7 +125,7 @@ class Dispatcher:
             route.on_answer = on_answer
             route.handle = self._handlers[api_key] = _keeping(self._handlers[api_key])
 
-    def on_coordinator_request(self, listener: Callable[[Request], None] | None) -> None:
+    def on_coordinator_request(self, listener: RequestListener | None) -> None:
         """Call `listener` before each request for the coordinator is handled; None ends it."""
         for api_key in self._coordinator_apis:
             handler = self._handlers[api_key]
@@ -173,10 +177,10 @@ def _names(api_keys: Iterable[ApiKey]) -> str:
     return ", ".join(sorted(api_key.name for api_key in api_keys))
 
 
-def _announced(handler: Handler, listener: Callable[[Request], None]) -> Handler:
+def _announced(handler: Handler, listener: RequestListener) -> Handler:
     def handle(request: Request, token: ReplyToken, now: Now) -> None:
-        listener(request)
-        handler(request, token, now)
+        if not listener(request, token, handler):
+            handler(request, token, now)
 
     return handle
 

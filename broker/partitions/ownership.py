@@ -64,6 +64,10 @@ SHORTAGE_PAUSE_S: Final = 1.0
 """Before the next attempt to load a partition that lacked descriptors, memory or disk space."""
 
 
+def _nobody_waits(_partition: int) -> None:
+    pass
+
+
 class Coordinator(Loading[R], Protocol[R]):
     """What ownership needs of the coordinator that writes the topic."""
 
@@ -122,6 +126,7 @@ class Ownership:
         self._sleep = asyncio.sleep  # tests set it to their own clock
         self._is_flushing = False
         self.damage: Corrupt | None = None  # the first that a load met
+        self.on_load_ended: Callable[[int], None] = _nobody_waits  # of a partition, either way
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -155,6 +160,10 @@ class Ownership:
     def failed(self) -> dict[int, str]:
         """Partitions that are not served: they could not be loaded, or wait for their reload."""
         return {**self._failed, **self._awaiting_reload} if self._awaiting_reload else self._failed
+
+    def is_loading(self, partition: int) -> bool:
+        """Whether its log is still to be read."""
+        return partition in self._queued
 
     def prioritize(self, partition: int) -> None:
         """A request needs it: if it is not loaded yet, it is next."""
@@ -329,6 +338,7 @@ class Ownership:
             epoch = self._epochs[partition]
             self._observe(PartitionNotLoaded(partition, epoch, _reason(error), self.topic))
             self._fail(partition, error)
+            self.on_load_ended(partition)
             return 0
         if not self._dequeue(partition):
             return records  # it was resigned while it was read
@@ -336,6 +346,7 @@ class Ownership:
         progress.read(self.coordinator.load_left(partition)[0])
         self._restoring[partition] = None
         self.attach(log)
+        self.on_load_ended(partition)
         self._turned()
         self._observe(
             PartitionRead(

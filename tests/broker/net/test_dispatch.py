@@ -87,7 +87,11 @@ def test_a_listener_hears_of_the_coordinators_requests_until_it_is_taken_away() 
     dispatcher = dispatcher_of(coordinator, data_plane)
     heard: list[Request] = []
 
-    dispatcher.on_coordinator_request(heard.append)
+    def hear(request: Request, _token: ReplyToken, _handler: Handler) -> bool:
+        heard.append(request)
+        return False
+
+    dispatcher.on_coordinator_request(hear)
     for api_key in (ApiKey.HEARTBEAT, ApiKey.METADATA):
         dispatcher.routes[api_key].handle(heartbeat(), ReplyToken(4, "a-client", "/127.0.0.1"), NOW)
     dispatcher.on_coordinator_request(None)
