@@ -77,6 +77,8 @@ class ConnectionHost(Protocol):
 
     def flush_soon(self, connection: "Connection") -> None: ...
 
+    def postpone(self, connection: "Connection") -> None: ...
+
     def failed(self, token: PendingRequest, error: Exception) -> None: ...
 
     def disconnected(self, token: PendingRequest, now: Now) -> None: ...
@@ -192,7 +194,7 @@ class Connection(asyncio.Protocol):
             self._request_bytes.wait_for_room(self)
         if self._server.is_pass_over and not self._blocked:
             self._blocked = True
-            self.flush_soon()
+            self._server.postpone(self)
         if not self._blocked:
             try:
                 self._server.count_turn(self._turn(data))

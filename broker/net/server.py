@@ -231,6 +231,11 @@ class Server:
         self._to_flush.append(connection)
         self._schedule_flush()
 
+    def postpone(self, connection: Connection) -> None:
+        """Its turn is in the next pass, before those that had one in this pass have another."""
+        self._postponed[connection] = None
+        self._schedule_flush()
+
     def _schedule_flush(self) -> None:
         if not self._is_flush_due:
             self._is_flush_due = True
