@@ -78,6 +78,8 @@ class BrokerConnection:
         except (OSError, ValueError) as fault:
             connected.close()
             reason = getattr(fault, "verify_message", None) or getattr(fault, "reason", None)
+            if isinstance(fault, TimeoutError):
+                reason = f"no answer within {timeout_s:g} s"
             hint = ""
             if isinstance(fault, ssl.SSLCertVerificationError):
                 hint = ": name its certificate with ssl.truststore.location"

@@ -13,6 +13,7 @@ changes any more.) They are ends of this replica: a follower may be behind its l
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 from pipeline.read.log_ends import FOLDERS, LogEndReading, LogPlace, MeasuredLog
@@ -22,6 +23,9 @@ from storage.log.partition_folders import parse_folder_name
 from storage.log.segment import LOG_SUFFIX
 
 _START_CHECKPOINT: Final = "log-start-offset-checkpoint"
+_OLD_HEAD: Final = Struct(">8xi4xb")  # length, magic, after an offset and before the attributes
+_OLD_LENGTH_MIN: Final = 14  # of a message without a key or a value
+
 _OWN: Final = frozenset({OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC})
 """Topics without which nothing can be said of others: a copy may have them alone."""
 
@@ -44,8 +48,12 @@ def measure_folders(root: Path) -> LogEndReading:
                 continue
             newest_ms = max(newest_ms, _changed_ms(Path(segments[-1].path)))
             start = max(segments[0].base_offset, starts.get(place, 0))
+            end = end_offset(segments[-1])
+            if end == segments[-1].base_offset and _is_old_format(Path(segments[-1].path)):
+                found[place] = start, None, "its newest records have Kafka's format before 0.11"
+                continue
             # Records can be deleted up to an end that a crash has taken back.
-            found[place] = start, max(start, end_offset(segments[-1])), None
+            found[place] = start, max(start, end), None
         except OSError as fault:
             found[place] = None, None, f"its folder cannot be read: {fault.strerror or fault}"
     measured = {
@@ -85,6 +93,19 @@ def _segments(place: LogPlace, folder: Path) -> list[LogSegment]:
         if file.suffix == LOG_SUFFIX and file.stem.isdecimal()
     ]
     return sorted(found, key=lambda segment: segment.base_offset)
+
+
+def _is_old_format(path: Path) -> bool:
+    """Whether it begins with a message of version 0 or 1. Kafka still reads them; we do not.
+
+    Raises OSError.
+    """
+    with path.open("rb") as log:
+        head = log.read(_OLD_HEAD.size)
+    if len(head) < _OLD_HEAD.size:
+        return False
+    length, magic = _OLD_HEAD.unpack(head)
+    return magic in (0, 1) and length >= _OLD_LENGTH_MIN
 
 
 def _changed_ms(path: Path) -> int:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +124,28 @@ def test_a_segment_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
 
     assert found["orders-0"] == (None, None, "its folder cannot be read: Is a directory")
     assert found["orders-1"] == (0, 10, None)
+
+
+def message_of_version_1(offset: int) -> bytes:
+    body = struct.pack(">bbqii3s", 1, 0, 1_500_000_000_000, -1, 3, b"old")
+    message = struct.pack(">I", zlib.crc32(body)) + body
+    return struct.pack(">qi", offset, len(message)) + message
+
+
+def test_an_end_of_records_before_kafka_0_11_is_unknown(tmp_path: Path) -> None:
+    """And not where their segment begins: then no group would lag."""
+    old = segment(tmp_path, "orders-0", 0, 0)
+    old.write_bytes(b"".join(map(message_of_version_1, range(9))))
+    upgraded = segment(tmp_path, "orders-1", 9, 5)
+    upgraded.write_bytes(message_of_version_1(8) + upgraded.read_bytes())
+    room = segment(tmp_path, "orders-2", 7, 0)
+    room.write_bytes(bytes(4_096))  # log.preallocate
+
+    assert measured(tmp_path) == {
+        "orders-0": (0, None, "its newest records have Kafka's format before 0.11"),
+        "orders-1": (9, 14, None),
+        "orders-2": (7, 7, None),
+    }
 
 
 def test_the_time_is_that_of_the_newest_change(tmp_path: Path) -> None:
