@@ -6,6 +6,7 @@ it waited for failed. Kafka's counterpart: `getErrorResponse` of each request cl
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from coordinator.classic.decide.describe_group import refuse_describe_group
 from coordinator.classic.decide.join_answers import join_refusal
@@ -61,11 +62,14 @@ GroupRequest = (
 """Requests about one group."""
 
 
+_CREATING: Final = (JoinGroupRequest, OffsetCommitRequest, TxnOffsetCommitRequest)
+
+
 def may_create_group(request: GroupRequest) -> bool:
     """Whether it creates the group that it names if there is none."""
     if isinstance(request, ConsumerGroupHeartbeatRequest):
         return request.member_epoch == JOIN_EPOCH
-    return isinstance(request, JoinGroupRequest | OffsetCommitRequest | TxnOffsetCommitRequest)
+    return isinstance(request, _CREATING)
 
 
 def refuse(

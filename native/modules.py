@@ -12,6 +12,7 @@ from typing import Final
 COMPILED: Final = tuple(
     """
     broker.history_log.writer
+    broker.lag.commit_rates
     broker.loop.clock
     broker.loop.journal_bridge
     broker.loop.soon
@@ -21,6 +22,8 @@ COMPILED: Final = tuple(
     broker.net.request
     broker.net.route
     broker.net.server
+    broker.observe.counters
+    broker.observe.observer
     broker.observe.stats
     coordinator.classic.apply
     coordinator.classic.decide.assignment_stored

@@ -19,9 +19,33 @@ from protocol.names import NO_GENERATION, OFFSETS_TOPIC, GroupId
 from topics import events as topics
 from transactions import events as transactions
 
-REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
-ASSIGNMENT_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 10.0)
-LOAD_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+REBALANCE_BUCKETS_S: Final[tuple[float, ...]] = (
+    0.01,
+    0.05,
+    0.1,
+    0.5,
+    1.0,
+    3.0,
+    6.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
+ASSIGNMENT_BUCKETS_S: Final[tuple[float, ...]] = (
+    0.001,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    3.0,
+    10.0,
+)
+LOAD_BUCKETS_S: Final[tuple[float, ...]] = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 RUNNING_REBALANCES_MAX: Final = 100_000
 
 E = TypeVar("E")
@@ -125,7 +149,7 @@ def _increment(counts: dict[str, int], key: str, by: int = 1) -> None:
 
 
 @_counts(groups.RebalanceBegun)
-def _(counters: Counters, event: groups.RebalanceBegun) -> None:
+def _rebalance_begun(counters: Counters, event: groups.RebalanceBegun) -> None:
     _increment(counters.rebalances_begun, event.cause)
     if len(counters.running) < RUNNING_REBALANCES_MAX:
         # One that is begun again goes on: its clients have waited since the first.
@@ -133,104 +157,110 @@ def _(counters: Counters, event: groups.RebalanceBegun) -> None:
 
 
 @_counts(groups.GroupStabilized)
-def _(counters: Counters, event: groups.GroupStabilized) -> None:
+def _group_stabilized(counters: Counters, event: groups.GroupStabilized) -> None:
     cause, since_ms = counters.running.pop(event.group_id, ("unknown", event.now_ms))
     _increment(counters.rebalances_completed, cause)
     counters.rebalance_seconds.add((event.now_ms - since_ms) / 1000)
 
 
 @_counts(groups.GroupEmptied)
-def _(counters: Counters, event: groups.GroupEmptied) -> None:
+def _group_emptied(counters: Counters, event: groups.GroupEmptied) -> None:
     counters.running.pop(event.group_id, None)
 
 
 @_counts(PartitionClosed)
-def _(counters: Counters, _event: PartitionClosed) -> None:
+def _partition_closed(counters: Counters, _event: PartitionClosed) -> None:
     # Which rebalances were those of this partition is not known here, and closing is rare: all
     # are forgotten.
     counters.running.clear()
 
 
 @_counts(groups.GenerationBegun)
-def _(counters: Counters, event: groups.GenerationBegun) -> None:
+def _generation_begun(counters: Counters, event: groups.GenerationBegun) -> None:
     for join in event.joins:
         counters.join_wait_seconds.add(join.waited_ms / 1000)
 
 
 @_counts(groups.AssignmentRefused)
-def _(counters: Counters, _event: groups.AssignmentRefused) -> None:
+def _assignment_refused(counters: Counters, _event: groups.AssignmentRefused) -> None:
     counters.assignments_refused += 1
 
 
 @_counts(groups.JoinRefused)
-def _(counters: Counters, event: groups.JoinRefused) -> None:
+def _join_refused(counters: Counters, event: groups.JoinRefused) -> None:
     if counters.on_join_refused is not None:
         counters.on_join_refused(event)
 
 
 @_counts(groups.MemberFenced)
-def _(counters: Counters, _event: groups.MemberFenced) -> None:
+def _member_fenced(counters: Counters, _event: groups.MemberFenced) -> None:
     counters.members_fenced += 1
 
 
 @_counts(groups.StaticMemberReplaced)
-def _(counters: Counters, _event: groups.StaticMemberReplaced) -> None:
+def _static_member_replaced(counters: Counters, _event: groups.StaticMemberReplaced) -> None:
     counters.static_members_replaced += 1
 
 
 @_counts(groups.MemberAdded)
-def _(counters: Counters, _event: groups.MemberAdded) -> None:
+def _member_added(counters: Counters, _event: groups.MemberAdded) -> None:
     counters.members_added += 1
 
 
 @_counts(groups.MembersRemoved)
-def _(counters: Counters, event: groups.MembersRemoved) -> None:
+def _members_removed(counters: Counters, event: groups.MembersRemoved) -> None:
     _increment(counters.members_removed, event.cause, len(event.removed))
 
 
 @_counts(groups.LapseForgiven)
-def _(counters: Counters, _event: groups.LapseForgiven) -> None:
+def _lapse_forgiven(counters: Counters, _event: groups.LapseForgiven) -> None:
     counters.lapses_forgiven += 1
 
 
 @_counts(consumers.GroupEpochBumped)
-def _(counters: Counters, event: consumers.GroupEpochBumped) -> None:
+def _group_epoch_bumped(counters: Counters, event: consumers.GroupEpochBumped) -> None:
     for cause in event.causes[:1]:
         _increment(counters.group_epochs_bumped, cause)
 
 
 @_counts(consumers.TargetAssignmentUpdated)
-def _(counters: Counters, event: consumers.TargetAssignmentUpdated) -> None:
+def _target_assignment_updated(
+    counters: Counters, event: consumers.TargetAssignmentUpdated
+) -> None:
     counters.target_assignment_seconds.add(event.took_ms / 1000)
 
 
 @_counts(consumers.TargetAssignmentRefused)
-def _(counters: Counters, _event: consumers.TargetAssignmentRefused) -> None:
+def _target_assignment_refused(
+    counters: Counters, _event: consumers.TargetAssignmentRefused
+) -> None:
     counters.target_assignments_refused += 1
 
 
 @_counts(consumers.ConsumerMemberUpdated)
-def _(counters: Counters, event: consumers.ConsumerMemberUpdated) -> None:
+def _consumer_member_updated(counters: Counters, event: consumers.ConsumerMemberUpdated) -> None:
     counters.members_added += event.is_new
 
 
 @_counts(consumers.ConsumerMemberRemoved)
-def _(counters: Counters, event: consumers.ConsumerMemberRemoved) -> None:
+def _consumer_member_removed(counters: Counters, event: consumers.ConsumerMemberRemoved) -> None:
     _increment(counters.members_removed, event.cause)
 
 
 @_counts(consumers.ConsumerStaticMemberReplaced)
-def _(counters: Counters, _event: consumers.ConsumerStaticMemberReplaced) -> None:
+def _consumer_static_member_replaced(
+    counters: Counters, _event: consumers.ConsumerStaticMemberReplaced
+) -> None:
     counters.static_members_replaced += 1
 
 
 @_counts(consumers.ConsumerMemberFenced)
-def _(counters: Counters, _event: consumers.ConsumerMemberFenced) -> None:
+def _consumer_member_fenced(counters: Counters, _event: consumers.ConsumerMemberFenced) -> None:
     counters.consumer_members_fenced += 1
 
 
 @_counts(offsets.OffsetsCommitted)
-def _(counters: Counters, event: offsets.OffsetsCommitted) -> None:
+def _offsets_committed(counters: Counters, event: offsets.OffsetsCommitted) -> None:
     if counters.on_commit is not None:
         counters.on_commit(event)
     for _, partitions in event.offsets:
@@ -242,13 +272,13 @@ def _(counters: Counters, event: offsets.OffsetsCommitted) -> None:
 
 
 @_counts(offsets.OffsetsDeleted)
-def _(counters: Counters, event: offsets.OffsetsDeleted) -> None:
+def _offsets_deleted(counters: Counters, event: offsets.OffsetsDeleted) -> None:
     count = sum(len(partitions) for _, partitions in event.offsets)
     _increment(counters.offsets_deleted, event.cause, count)
 
 
 @_counts(GroupDeleted)
-def _(counters: Counters, event: GroupDeleted) -> None:
+def _group_deleted(counters: Counters, event: GroupDeleted) -> None:
     _increment(counters.groups_deleted, event.cause)
     if counters.on_group_deleted is not None:
         counters.on_group_deleted(event.group_id)
@@ -258,18 +288,18 @@ def _(counters: Counters, event: GroupDeleted) -> None:
 
 
 @_counts(topics.RecordsAppended)
-def _(counters: Counters, event: topics.RecordsAppended) -> None:
+def _records_appended(counters: Counters, event: topics.RecordsAppended) -> None:
     counters.records_appended += event.records
     counters.bytes_appended += event.bytes
 
 
 @_counts(topics.RecordsFetched)
-def _(counters: Counters, event: topics.RecordsFetched) -> None:
+def _records_fetched(counters: Counters, event: topics.RecordsFetched) -> None:
     counters.bytes_fetched += event.bytes
 
 
 @_counts(shell.PartitionRead)
-def _(counters: Counters, event: shell.PartitionRead) -> None:
+def _partition_read(counters: Counters, event: shell.PartitionRead) -> None:
     if event.topic != OFFSETS_TOPIC:
         return
     seconds = event.load_ms / 1000
@@ -279,74 +309,76 @@ def _(counters: Counters, event: shell.PartitionRead) -> None:
 
 
 @_counts(shell.SnapshotTaken)
-def _(counters: Counters, event: shell.SnapshotTaken) -> None:
+def _snapshot_taken(counters: Counters, event: shell.SnapshotTaken) -> None:
     counters.snapshots_taken += 1
     counters.snapshots_ms += event.took_ms
     counters.snapshot_bytes += event.size_bytes
 
 
 @_counts(shell.SnapshotFailed)
-def _(counters: Counters, _event: shell.SnapshotFailed) -> None:
+def _snapshot_failed(counters: Counters, _event: shell.SnapshotFailed) -> None:
     counters.snapshots_failed += 1
 
 
 @_counts(shell.SnapshotIgnored)
-def _(counters: Counters, _event: shell.SnapshotIgnored) -> None:
+def _snapshot_ignored(counters: Counters, _event: shell.SnapshotIgnored) -> None:
     counters.snapshots_ignored += 1
 
 
 @_counts(shell.PartFailed)
-def _(counters: Counters, _event: shell.PartFailed) -> None:
+def _part_failed(counters: Counters, _event: shell.PartFailed) -> None:
     counters.parts_failed += 1
 
 
 @_counts(shell.JournalFailed)
-def _(counters: Counters, _event: shell.JournalFailed) -> None:
+def _journal_failed(counters: Counters, _event: shell.JournalFailed) -> None:
     counters.journal_failures += 1
 
 
 @_counts(shell.LoopStalled)
-def _(counters: Counters, event: shell.LoopStalled) -> None:
+def _loop_stalled(counters: Counters, event: shell.LoopStalled) -> None:
     counters.stalls += 1
     counters.stalled_ms += event.stalled_ms
 
 
 @_counts(transactions.ProducerInitialized)
-def _(counters: Counters, _event: transactions.ProducerInitialized) -> None:
+def _producer_initialized(counters: Counters, _event: transactions.ProducerInitialized) -> None:
     counters.producers_initialized += 1
 
 
 @_counts(transactions.TransactionPrepared)
-def _(counters: Counters, event: transactions.TransactionPrepared) -> None:
+def _transaction_prepared(counters: Counters, event: transactions.TransactionPrepared) -> None:
     if not event.is_commit:
         _increment(counters.transactions_aborted, event.cause or "producer")
 
 
 @_counts(transactions.TransactionCompleted)
-def _(counters: Counters, event: transactions.TransactionCompleted) -> None:
+def _transaction_completed(counters: Counters, event: transactions.TransactionCompleted) -> None:
     counters.transactions_committed += event.is_commit
 
 
 @_counts(transactions.TransactionalIdExpired)
-def _(counters: Counters, _event: transactions.TransactionalIdExpired) -> None:
+def _transactional_id_expired(
+    counters: Counters, _event: transactions.TransactionalIdExpired
+) -> None:
     counters.transactional_ids_expired += 1
 
 
 @_counts(transactions.CommitSyncFailed)
-def _(counters: Counters, _event: transactions.CommitSyncFailed) -> None:
+def _commit_sync_failed(counters: Counters, _event: transactions.CommitSyncFailed) -> None:
     counters.transaction_syncs_failed += 1
 
 
 @_counts(transactions.MarkersDelayed)
-def _(counters: Counters, _event: transactions.MarkersDelayed) -> None:
+def _markers_delayed(counters: Counters, _event: transactions.MarkersDelayed) -> None:
     counters.markers_delayed += 1
 
 
 @_counts(transactions.MarkerRefused)
-def _(counters: Counters, _event: transactions.MarkerRefused) -> None:
+def _marker_refused(counters: Counters, _event: transactions.MarkerRefused) -> None:
     counters.markers_refused += 1
 
 
 @_counts(shell.MarkersWritten)
-def _(counters: Counters, event: shell.MarkersWritten) -> None:
+def _markers_written(counters: Counters, event: shell.MarkersWritten) -> None:
     counters.markers_written += event.markers
