@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from tests import again
 
 FAST = ("protocol", "purgatory", "coordinator", "storage", "topics", "transactions")
-PATCHING = ("broker", "simulator")
+PATCHING = ("broker", "history", "simulator")
 """Where, beside FAST, tests are marked `pure`."""
 
 
