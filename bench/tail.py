@@ -18,8 +18,9 @@ from uuid import UUID
 
 from coordinator.group import CommittedOffset
 from coordinator.image import NOTHING, Image
+from coordinator.loaded_record import LoadedRecord
 from coordinator.records import add_offset_commits
-from coordinator.stored_commits import LoadedRecord, loaded_records
+from coordinator.stored_commits import loaded_records
 from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
 from storage.api import LogSettings, RecordPair, TopicPartition
 from storage.batch.control_batch import logged_records

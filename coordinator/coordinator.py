@@ -28,13 +28,14 @@ from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
 from coordinator.image import LoadStart
 from coordinator.large_assignments import LargeAssignments
+from coordinator.loaded_record import LoadedRecord
 from coordinator.many_groups import ManyGroups
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_create_group, refuse
 from coordinator.settings import GroupSettings, apply_dynamic_settings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
-from coordinator.stored_commits import LoadedRecord, loaded_records
+from coordinator.stored_commits import loaded_records
 from coordinator.transactional_commits import TransactionalCommits
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from coordinator.group_types import AnyGroup, group_of_plain
+from coordinator.loaded_record import LoadedRecord, StoredCommits
 from coordinator.offsets.transactions import OffsetTransactions, no_transactions
 from coordinator.restore import (
     apply_commits,
@@ -17,7 +18,6 @@ from coordinator.restore import (
     apply_transactional_record,
     note_plain_record,
 )
-from coordinator.stored_commits import LoadedRecord, StoredCommits
 from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId
 from storage.api import Position, StoredMarker, StoredRecord

@@ -11,8 +11,8 @@ from coordinator.commands import Command
 from coordinator.group_store import GroupStore
 from coordinator.group_types import AnyGroup, started_after_load
 from coordinator.image import NOTHING, Image, LoadStart
+from coordinator.loaded_record import LoadedRecord
 from coordinator.shard_context import ShardContext
-from coordinator.stored_commits import LoadedRecord
 from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId, TopicName
 from seams.now import Now

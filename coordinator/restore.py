@@ -19,6 +19,7 @@ from coordinator.classic.restore import apply_generation_record, apply_group_rec
 from coordinator.consumer.restore import CONSUMER_RECORDS, apply_consumer_record
 from coordinator.events import GroupCreated
 from coordinator.group_types import AnyGroup, new_group
+from coordinator.loaded_record import StoredCommits
 from coordinator.offsets.end_of_transaction import decide_end_of_transaction
 from coordinator.offsets.events import OffsetsCommitted, PendingOffsetsEnded
 from coordinator.offsets.evolve import evolve_offsets, evolve_pending
@@ -34,7 +35,6 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.stored_commits import StoredCommits
 from coordinator.stored_records import RecordSkipped
 from protocol.names import GroupId
 from protocol.primitives import Malformed

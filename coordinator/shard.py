@@ -36,6 +36,7 @@ from coordinator.history_sink import is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
 from coordinator.list_groups import list_groups
+from coordinator.loaded_record import LoadedRecord
 from coordinator.markers import PartitionMarkers
 from coordinator.offset_turns import OffsetTurns
 from coordinator.offsets.deleted_topics import DeletedTopic, Forgetting
@@ -52,7 +53,6 @@ from coordinator.pending_answers import (
 )
 from coordinator.refusals import GroupRequest, refused
 from coordinator.shard_context import ShardContext
-from coordinator.stored_commits import LoadedRecord
 from protocol.answer_budget import AnswerBudget
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.heartbeat import HeartbeatRequest

@@ -14,13 +14,11 @@ from itertools import repeat, starmap
 from struct import Struct
 from typing import Final, NamedTuple
 
-from msgspec import Struct as Value
-
 from coordinator.group import CommittedOffset
+from coordinator.loaded_record import LoadedRecord, StoredCommits
 from coordinator.records import OFFSET_COMMIT, one_time, read_offset_key_prefix
-from protocol.names import GroupId, TopicId, TopicName
+from protocol.names import TopicId
 from protocol.primitives import read_uuid
-from storage.api import LoggedRecord
 from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import HEADER_BYTES, BatchHeader, encode_varint, read_header
 
@@ -44,21 +42,6 @@ _PARTITION_BYTES: Final = 4
 _KEY_TYPE: Final = OFFSET_COMMIT.to_bytes(2, "big")
 _ONE_BYTE: Final = 0x80
 """A varint below it is one byte."""
-
-
-class StoredCommits(Value, frozen=True, gc=False):
-    """The commits of one group to one topic in one batch, in the order of their records."""
-
-    group_id: GroupId
-    topic: TopicName
-    partitions: tuple[int, ...]
-    commits: tuple[CommittedOffset, ...]
-    timestamp_ms: int
-    """Of the batch: since when a group is there that begins with these."""
-
-
-LoadedRecord = LoggedRecord | StoredCommits
-"""What a load applies, in the order of the log."""
 
 
 class _Run(NamedTuple):

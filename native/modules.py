@@ -94,7 +94,9 @@ COMPILED: Final = tuple(
     coordinator.group_store
     coordinator.group_types
     coordinator.history_sink
+    coordinator.image
     coordinator.large_assignments
+    coordinator.lazy_restore
     coordinator.locks
     coordinator.many_groups
     coordinator.offset_turns
@@ -105,7 +107,9 @@ COMPILED: Final = tuple(
     coordinator.pending_answers
     coordinator.records
     coordinator.refusals
+    coordinator.restore
     coordinator.shard
+    coordinator.stored_commits
     coordinator.writable
     history.ownership
     history.recording.assignments
@@ -135,6 +139,7 @@ COMPILED: Final = tuple(
     seams.text
     seams.topic_names
     seams.topics_view
+    storage.batch.batch_walk
     storage.batch.record_batch
     storage.journal.group_commit
     storage.journal.journal

@@ -21,9 +21,10 @@ from coordinator.image import (
     Image,
     LoadStart,
 )
+from coordinator.loaded_record import StoredCommits
 from coordinator.offsets.transactions import plain_transactions, transactions_of_plain
 from coordinator.records import OFFSET_COMMIT, offset_key_prefix
-from coordinator.stored_commits import StoredCommits, loaded_records
+from coordinator.stored_commits import loaded_records
 from coordinator.stored_records import RecordSkipped
 from protocol.names import OFFSETS_TOPIC
 from storage import snapshot

@@ -32,7 +32,7 @@ from broker.observe.events import (
 )
 from broker.partitions.load_progress import LoadProgress, LoadReport
 from broker.partitions.loading import Loading, OwnedLogs, PartitionLoad
-from coordinator.stored_commits import LoadedRecord
+from coordinator.loaded_record import LoadedRecord
 from protocol.names import OFFSETS_TOPIC, TopicName
 from seams.now import Now
 from storage.api import Corrupt, Log, LogClosed, LoggedRecord, Position, TopicLog

@@ -311,6 +311,7 @@ def test_a_shard_that_ends_forgets_those_that_were_not_ready(world: Restarted) -
     assert world.coordinator.load_left(0) == (0, 0)
 
 
+@pytest.mark.pure  # it patches what a compiled function has bound
 def test_a_group_that_cannot_be_decoded_ends_its_shard_alone(
     world: Restarted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

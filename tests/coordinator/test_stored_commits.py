@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.group import CommittedOffset
+from coordinator.loaded_record import LoadedRecord, StoredCommits
 from coordinator.records import (
     OFFSET_COMMIT,
     UnreadableRecord,
@@ -16,12 +17,7 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.stored_commits import (
-    RUN_RECORDS_MAX,
-    LoadedRecord,
-    StoredCommits,
-    loaded_records,
-)
+from coordinator.stored_commits import RUN_RECORDS_MAX, loaded_records
 from protocol.names import GroupId, TopicName
 from storage.api import RecordPair, StoredRecord
 from storage.batch.control_batch import logged_records

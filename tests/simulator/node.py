@@ -22,8 +22,8 @@ from coordinator.consumer.assignors.assignor import AssignorFailed
 from coordinator.consumer.assignors.registry import assignors_of
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
+from coordinator.loaded_record import LoadedRecord
 from coordinator.settings import GroupSettings
-from coordinator.stored_commits import LoadedRecord
 from history.index import HistoryIndex, IndexLimits
 from history.recording.rebalance_tracker import RecordLimits
 from protocol.messages import Response

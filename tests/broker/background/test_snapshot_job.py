@@ -30,6 +30,7 @@ from coordinator.image import (
     SKIPPED_KEPT_MAX,
     Image,
 )
+from coordinator.loaded_record import StoredCommits
 from coordinator.offsets.transactions import plain_transactions
 from coordinator.record_schemas import (
     GroupMetadataKey,
@@ -40,7 +41,7 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from coordinator.records import add_offset_tombstones, group_tombstone
-from coordinator.stored_commits import StoredCommits, loaded_records
+from coordinator.stored_commits import loaded_records
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
 from storage.api import (
     AbortedTransaction,
@@ -383,6 +384,7 @@ def record_of_offset(offset: int, partition: int = 0) -> Record:
     return record_of(1, key, 4, OffsetCommitValue(offset, 1, "", AT_MS, -1, UUID(int=5)))
 
 
+@pytest.mark.pure  # it patches what a compiled function has bound
 def test_groups_that_no_record_was_about_are_copied_and_not_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
