@@ -141,7 +141,10 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         at_least=1,
     )
     socket_listen_backlog_size: int = integer(
-        50, "Connections that the kernel queues until they are accepted.", at_least=1
+        50,
+        "Connections that are accepted in one pass of the event loop, and that wait for a free "
+        "slot. The kernel queues at least 1,024 (up to net.core.somaxconn).",
+        at_least=1,
     )
     socket_send_buffer_bytes: int = integer(
         102_400, "The kernel's send buffer per connection. -1: the system's default."

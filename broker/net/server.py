@@ -25,7 +25,7 @@ from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.quotas import FLUSH_S_MAX, PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import OnAnswer, Route
-from broker.net.sockets import Bound
+from broker.net.sockets import Bound, listen
 from broker.net.throttling import Throttling
 from broker.net.timers import ServerTimers
 from broker.net.tls.channel import TlsChannel
@@ -110,13 +110,13 @@ class Server:
         self.use(dispatcher)
         for listener in listeners:
             for sock in listener.sockets:
+                # The library takes `backlog` for two things: accepts in one pass, and the queue.
+                backlog = self._limits.socket_listen_backlog_size
+                accept = partial(self._accept, listener)
                 self._servers.append(
-                    await self._loop.create_server(
-                        partial(self._accept, listener),
-                        sock=sock,
-                        backlog=self._limits.socket_listen_backlog_size,
-                    )
+                    await self._loop.create_server(accept, sock=sock, backlog=backlog)
                 )
+                listen(sock, backlog)
 
     def _accept(self, listener: Bound) -> asyncio.Protocol:
         access = self.access.get(listener.name, OPEN_ACCESS)

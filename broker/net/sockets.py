@@ -19,6 +19,11 @@ ANY_IPV4: Final = "0.0.0.0"
 
 ADMIN_BACKLOG: Final = 16
 
+KERNEL_QUEUE_MIN: Final = 1_024
+"""Connections the kernel queues at least, up to net.core.somaxconn. Kafka's acceptor is a thread
+that empties a queue of 50 at once; the event loop accepts between turns. A connection that finds
+the queue full is lost without a word, and its client tries again after a second."""
+
 
 class CannotListen(Exception):
     """An address that cannot be bound; the text is for the operator, `key` is to be changed."""
@@ -54,7 +59,7 @@ def bind_listener(
             # Accepted sockets inherit both; the receive buffer must be set before listen().
             _set_buffer(sock, socket.SO_SNDBUF, send_buffer_bytes)
             _set_buffer(sock, socket.SO_RCVBUF, receive_buffer_bytes)
-            sock.listen(backlog)
+            listen(sock, backlog)
     except OSError as error:
         bound.close()
         raise CannotListen(_reason(listener.name, listener.host, bound.port, error)) from error
@@ -66,6 +71,11 @@ def bind_listener(
         listener.advertised_host,
         listener.advertised_port or bound.port,
     )
+
+
+def listen(sock: socket.socket, backlog: int) -> None:
+    """Also for a socket that listens already: only its queue changes."""
+    sock.listen(max(backlog, KERNEL_QUEUE_MIN))
 
 
 def bind_admin(host: str, port: int) -> Bound:

@@ -18,10 +18,12 @@ from broker.main import STOP_SIGNALS, listen_to_signals
 from broker.net.peer import client_host, peer_address
 from broker.net.sockets import CannotListen, address_text, bind, bind_listener
 from broker.observe.events import DaemonStep
+from config.limits import ServerLimits
 from config.listeners import Listener
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode
 from tests.broker.daemon import Daemon
+from tests.broker.shell import Shell
 from tests.compare.wire import Wire
 from tests.drills.crowd import COMMIT_VERSION, commit_request
 
@@ -231,6 +233,23 @@ def test_a_port_of_0_is_advertised_as_the_one_that_was_found() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 65_536
     finally:
         bound.close()
+
+
+async def test_a_storm_of_connections_finds_room_in_the_kernels_queue() -> None:
+    """A full queue drops a connection without a word; its client tries again after a second."""
+    listener = Listener("OUTSIDE", "127.0.0.1", 0, "127.0.0.1", 0)
+    bound = bind_listener(listener, backlog=7, send_buffer_bytes=-1, receive_buffer_bytes=-1)
+    async with Shell(ServerLimits(socket_listen_backlog_size=7)) as shell:
+        addresses = [(bound.host, bound.port), ("127.0.0.1", shell.listener.port)]
+        clients = [socket.socket() for _ in range(200)]
+        try:
+            for number, client in enumerate(clients):  # The loop does not run meanwhile.
+                client.settimeout(30)
+                client.connect(addresses[number % 2])
+        finally:
+            for client in clients:
+                client.close()
+            bound.close()
 
 
 def test_an_unknown_host_is_one_clear_line() -> None:
