@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import pending_answers, shard
 from coordinator.events import AnyEvent
 from tests.simulator.checkers import Checkers
 from tests.simulator.node import Node
@@ -30,6 +31,22 @@ def seeds() -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize(("seed", "steps"), list(seeds()))
 def test_every_promise_is_kept(seed: int, steps: int) -> None:
     simulate(seed, steps)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", range(6))
+def test_every_promise_is_kept_while_answers_go_out_one_by_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a large group: much happens between two slices of answers.
+
+    What a fetch answers is not judged: one that came later may be answered earlier, by another
+    connection, so that a value may be older than the newest that somebody has read.
+    """
+    for module in (pending_answers, shard):
+        monkeypatch.setattr(module, "SENT_AT_ONCE", 1)
+    monkeypatch.setattr(Checkers, "_fetch_answered", lambda *_: None)
+    simulate(seed)
 
 
 def test_the_same_seed_replays_the_same_events() -> None:
