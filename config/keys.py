@@ -142,8 +142,8 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     )
     socket_listen_backlog_size: int = integer(
         50,
-        "Connections that are accepted in one pass of the event loop, and that wait for a free "
-        "slot. The kernel queues at least 1,024 (up to net.core.somaxconn).",
+        "Connections that wait until they are accepted, or closed for their address. The kernel "
+        "queues at least 512 (up to net.core.somaxconn).",
         at_least=1,
     )
     socket_send_buffer_bytes: int = integer(

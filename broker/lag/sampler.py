@@ -301,8 +301,11 @@ class LagSampler:
                 times = self._sampled_times(group.group_id, readings)
                 self.book.evaluate_windows(group.group_id, readings, times, now_ms)
                 await self._yield_if_due()
+        waiting: list[PartitionKey] = []
+        for part in self._reader.waiting(group):
+            waiting += part
+            await self._yield_if_due()
         now_ms = self._clock.now().wall_ms
-        waiting = list(self._reader.waiting(group))
         known = self.book.groups.get(group.group_id)
         if waiting or (known is not None and known.waiting):
             self.book.add_waiting(group.group_id, waiting, now_ms)

@@ -110,13 +110,12 @@ class Server:
         self.use(dispatcher)
         for listener in listeners:
             for sock in listener.sockets:
-                # The library takes `backlog` for two things: accepts in one pass, and the queue.
                 backlog = self._limits.socket_listen_backlog_size
                 accept = partial(self._accept, listener)
                 self._servers.append(
                     await self._loop.create_server(accept, sock=sock, backlog=backlog)
                 )
-                listen(sock, backlog)
+                listen(sock, backlog)  # create_server has set the queue to `backlog`
 
     def _accept(self, listener: Bound) -> asyncio.Protocol:
         access = self.access.get(listener.name, OPEN_ACCESS)

@@ -1,5 +1,6 @@
 """Consumer groups beside the coordinator: owners of partitions, and verdicts on real turns."""
 
+from itertools import chain
 from types import SimpleNamespace
 from typing import cast
 
@@ -76,7 +77,7 @@ def test_owned_partitions_without_a_commit_are_waited_for(world: HistoryWorld) -
     group = world.consumer_group()
     group.offsets = {T: {0: CommittedOffset(40, committed_at_ms=world.now.wall_ms)}}
     reader = reader_of(world)
-    assert sorted(reader.waiting(group)) == [("t", 1), ("t", 2), ("t", 3)]
+    assert sorted(chain.from_iterable(reader.waiting(group))) == [("t", 1), ("t", 2), ("t", 3)]
     lags = {
         reading.partition: reading.lag for reading in reader.read_group(group, reader.owners(group))
     }
@@ -84,6 +85,20 @@ def test_owned_partitions_without_a_commit_are_waited_for(world: HistoryWorld) -
     # The topic is deleted: nobody owns its partitions any more.
     world.given_topics()
     assert reader.owners(group) == {}
+
+
+def test_members_may_come_and_go_between_the_parts_that_are_read(
+    world: HistoryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.lag.reader.MEMBERS_AT_ONCE", 1)
+    a, b = given_consumers(world, "a", "b")
+    parts = reader_of(world).waiting(world.consumer_group())
+    first = next(parts)
+    assert {index for _, index in first} in (set(a.owned["t"]), set(b.owned["t"]))
+    ConsumerClient(world, "c").join()
+    b.leave()
+    rest = [key for part in parts for key in part]
+    assert sorted([*first, *rest]) == [("t", index) for index in range(4)]
 
 
 def test_the_labels_of_an_owner_follow_the_current_assignment(world: HistoryWorld) -> None:
