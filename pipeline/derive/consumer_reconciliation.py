@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.engine import fn
 from pipeline.result_tables import RESULTS
-from pipeline.worker_imports import keep_archives
+from pipeline.worker_imports import prepare_worker
 
 _Row = Mapping[str, object]
 TopicPartitionId = tuple[bytes, int]
@@ -239,7 +239,7 @@ def rebalances_of_records(consumer_groups: DataFrame) -> DataFrame:
     """The columns of `rebalances`, for each group of the consumer protocol."""
 
     def replay(records: pa.Table) -> pa.Table:
-        keep_archives()
+        prepare_worker()
         return pa.Table.from_pylist(list(_replayed(records).rebalances), schema=_REBALANCES)
 
     by_group = consumer_groups.select(*_NEEDED).groupBy("log_partition", "group")
@@ -254,7 +254,7 @@ def owners_of_records(consumer_groups: DataFrame, topic_ids: DataFrame) -> DataF
     """
 
     def replay(records: pa.Table) -> pa.Table:
-        keep_archives()
+        prepare_worker()
         return pa.Table.from_pylist(list(_replayed(records).owners), schema=_OWNERS)
 
     by_group = consumer_groups.select(*_NEEDED).groupBy("log_partition", "group")

@@ -45,7 +45,7 @@ from pipeline.read.segments import (
     with_records_from,
 )
 from pipeline.tables import COMMITS, TABLES, Table
-from pipeline.worker_imports import keep_archives
+from pipeline.worker_imports import prepare_worker
 from protocol.names import OFFSETS_TOPIC
 
 FORMAT: Final = "rollcall-log"
@@ -71,7 +71,7 @@ class RollcallLog(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        keep_archives()
+        prepare_worker()
         return from_arrow_schema(schema_of(requested_tables(self.options)))
 
     def reader(self, schema: StructType) -> "LogReader":  # noqa: ARG002  ours is the only one
@@ -93,7 +93,7 @@ class LogReader(DataSourceReader):
         self._check_crc = options.get("check.crcs", "true").lower() != "false"
 
     def partitions(self) -> list[InputPartition]:
-        keep_archives()
+        prepare_worker()
         path = self._options.get("path")
         if path is None:
             raise BadOption("no path: use .load(DATA_DIR)")
@@ -104,7 +104,7 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Task)
-        keep_archives()
+        prepare_worker()
         piece = partition.piece
         begin = self._begins.get(piece.partition, 0)
         end = None if self._ends is None else self._ends.get(piece.partition, 0)

@@ -19,7 +19,7 @@ from pipeline.read.data_source import read_chunks
 from pipeline.read.identity import LogBeginning
 from pipeline.read.segments import NoSegments, Piece, ReadAt, end_of_log, log_beginning
 from pipeline.tables import Table
-from pipeline.worker_imports import keep_archives
+from pipeline.worker_imports import prepare_worker
 
 _SEGMENT: Final = re.compile(
     r"(?P<topic>[^/]+)-(?P<partition>[0-9]{1,10})/(?P<base>[0-9]{20})\.log$"
@@ -47,7 +47,7 @@ def read_remote(
     """The rows of the tables in all segments of the topic, as `schema_of` has them."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_archives()
+        prepare_worker()
         for batch in batches:
             for file, content in zip(batch.column("path"), batch.column("content"), strict=True):
                 piece = _whole(file.as_py(), len(content.as_buffer()), topic)
@@ -89,7 +89,7 @@ def remote_extents(spark: SparkSession, path: str, topic: str) -> dict[int, Remo
     schema = "partition int, base long, end long, begin long, first_ms long, last_ms long"
 
     def extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_archives()
+        prepare_worker()
         for batch in batches:
             for file, content in zip(batch.column("path"), batch.column("content"), strict=True):
                 match = _SEGMENT.search(file.as_py())

@@ -37,7 +37,7 @@ from pipeline.read.segments import (
 )
 from pipeline.read.topic_folders import has_topic_folders, measure_folders
 from pipeline.tables import COMMITS, LOG_ENDS, UNDECODABLE, Table
-from pipeline.worker_imports import keep_archives
+from pipeline.worker_imports import prepare_worker
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Offsets = Mapping[int, int]
@@ -168,7 +168,7 @@ def decoded(raw: DataFrame, topic: str, *tables: Table) -> DataFrame:
     """The rows of the tables in what a connector brought, as `schema_of` has them."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_archives()
+        prepare_worker()
         for batch in batches:
             if batch.num_rows:
                 yield rows_of(tables, of_messages(topic, batch))

@@ -1,5 +1,6 @@
 """Worker imports: an archive is read again if it has changed, and only then."""
 
+import gc
 import importlib
 import sys
 import zipfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.worker_imports import keep_archives
+from pipeline.worker_imports import keep_archives, prepare_worker
 
 
 @pytest.fixture
@@ -20,7 +21,6 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         file.writestr("in_archive_first.py", "NAME = 'first'")
     monkeypatch.syspath_prepend(str(path))
     importlib.import_module("in_archive_first")
-    keep_archives.cache_clear()
     keep_archives()
     yield path
     for name in ("in_archive_first", "in_archive_second"):
@@ -61,3 +61,26 @@ def test_an_archive_that_is_gone_does_no_harm(archive: Path) -> None:
 
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("in_archive_second")
+
+
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    """The collector sees everything before and after."""
+    prepare_worker.cache_clear()
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+    prepare_worker.cache_clear()
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_what_a_worker_has_imported_is_not_searched_after_each_task() -> None:
+    prepare_worker()
+    of_first_task = gc.get_freeze_count()
+    kept = [[number] for number in range(1_000)]
+
+    prepare_worker()
+
+    assert of_first_task > len(gc.get_objects())
+    assert gc.get_freeze_count() <= of_first_task
+    assert kept
