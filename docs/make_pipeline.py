@@ -392,6 +392,11 @@ reader pays for planning and starts. `query` is the whole query of 2 million row
 the connector's key and value alone gave 1.43. What is left of the source's cost is the JVM's
 conversion of Arrow columns to rows, so it grows with the columns that are asked for.
 
+Since then workers no longer search their modules for garbage after each task (0.02 s of CPU a
+task), and columns of `commits` that are never null say so. In alternating runs, 10 million rows of
+twelve columns on a loaded machine, the task's thread in the JVM went from 219 to 186 ns a row (all
+columns: 258 to 231). The workers, in runs one after the other, went from 256 to 230 ns.
+
 On `local[1]` the worker that decodes and the JVM are two processes, so one task takes more than one
 core, and on two cores `local[2]` cannot be twice as fast: 8.5 s and 5.5 s for 16 million rows of
 twelve columns, 1.55 times. Pinned to one core and to two, 10.9 s and 6.0 s: 1.82 times.

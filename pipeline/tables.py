@@ -35,6 +35,11 @@ def column(name: str, kind: pa.DataType, unit: str, meaning: str) -> pa.Field:
     return pa.field(name, kind, metadata={"unit": unit, "comment": meaning})
 
 
+def never_null(field: pa.Field) -> pa.Field:
+    """For the columns of many rows: Spark then does not ask for each value whether it is there."""
+    return field.with_nullable(nullable=False)
+
+
 def unit_of(field: pa.Field) -> str:
     return _said(field, b"unit")
 
@@ -65,10 +70,10 @@ COMMITS: Final = Table(
     "an offset commit of one partition, or its deletion",
     pa.schema(
         [
-            *PLACE,
-            column("group", _TEXT, "", "The group."),
-            column("topic", _TEXT, "", "The topic that the group reads."),
-            column("partition", _INT, "", "Its partition."),
+            *map(never_null, PLACE),
+            never_null(column("group", _TEXT, "", "The group.")),
+            never_null(column("topic", _TEXT, "", "The topic that the group reads.")),
+            never_null(column("partition", _INT, "", "Its partition.")),
             column("committed_offset", _LONG, "records", "The next offset to read; null: deleted."),
             column("leader_epoch", _INT, "", "Epoch of the last read record; null: not given."),
             column("metadata", _TEXT, "", "The client's metadata text."),
@@ -76,9 +81,11 @@ COMMITS: Final = Table(
             column("expire_timestamp_ms", _LONG, "ms", "Expiry set by an old client; null: none."),
             column("topic_id", pa.binary(), "", "Sixteen bytes; null: not given."),
             column("value_version", pa.int16(), "", "Version of OffsetCommitValue; null: deleted."),
-            column("tombstone", _FLAG, "", "The offset was deleted or expired."),
+            never_null(column("tombstone", _FLAG, "", "The offset was deleted or expired.")),
             column("producer_id", _LONG, "", "Producer of the transaction; null: none."),
-            column("transactional", _FLAG, "", "Counts only once its transaction commits."),
+            never_null(
+                column("transactional", _FLAG, "", "Counts only once its transaction commits.")
+            ),
         ]
     ),
 )

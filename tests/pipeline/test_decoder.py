@@ -138,7 +138,10 @@ def rows_of(log: bytes, table: Table, chunk_bytes: int = 4 << 20, **options: int
     piece = Piece("f.log", OFFSETS_TOPIC, 3, 0, len(log), is_last=True)
     with patch.object(source, "_CHUNK_BYTES", chunk_bytes):
         found = read_chunks(lambda size, at: log[at : at + size], piece, table, **options)
-        return [row for batch in found for row in batch.to_pylist()]
+        rows = [row for batch in found for row in batch.to_pylist()]
+    always = [column.name for column in table.schema if not column.nullable]
+    assert all(row[name] is not None for row in rows for name in always)
+    return rows
 
 
 def by_the_daemon(log: bytes) -> tuple[dict[int, dict | None], dict[int, bool], set[int]]:
