@@ -26,7 +26,7 @@ from history.entries import (
 )
 from history.lag.model import LagStatus
 from history.lag.store import GroupWindows
-from history.verdicts.detect import find_verdicts
+from history.verdicts.detect import verdicts_in_steps
 from history.verdicts.model import (
     Verdict,
     VerdictKind,
@@ -183,20 +183,24 @@ class VerdictWatch:
         """One group, in the sampler's round."""
         if not self._is_due(group, windows, now.wall_ms):
             return
-        before = (group.state, generation_of(group), len(group.members))
+        before = _phase(group)
         observed = await self._observer.observe(
             group, windows, self.meter.rates_of(group.group_id), now, yield_if_due
         )
-        if observed is None or before != (group.state, generation_of(group), len(group.members)):
+        if observed is None or before != _phase(group):
             return  # it changed during the inspection: the next round inspects it again
         group_id = group.group_id
-        verdicts = find_verdicts(
+        verdicts: list[Verdict] = []
+        for step in verdicts_in_steps(
             observed,
             self._activity(group_id),
             self.limits,
             lambda error: self._skipped(VERDICTS, group_id, error),
-        )
-        self._compare(group.group_id, verdicts, now, generation_of(group))
+        ):
+            verdicts += step
+            await yield_if_due()
+        if before == _phase(group):
+            self._compare(group_id, verdicts, now, generation_of(group))
 
     def _is_due(self, group: AnyGroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
@@ -256,3 +260,8 @@ class VerdictWatch:
             self._active[group_id] = active
         else:
             self._active.pop(group_id, None)
+
+
+def _phase(group: AnyGroupView) -> tuple[GroupState, int, int]:
+    """What must not change while a group is inspected."""
+    return group.state, generation_of(group), len(group.members)

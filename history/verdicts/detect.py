@@ -57,19 +57,33 @@ def find_verdicts(
     limits: VerdictLimits,
     failed: Callable[[Exception], None] | None = None,
 ) -> list[Verdict]:
-    """Add this observation to the activity, and run the detectors.
+    """As `verdicts_in_steps`, in one."""
+    return [
+        verdict for step in verdicts_in_steps(group, activity, limits, failed) for verdict in step
+    ]
+
+
+def verdicts_in_steps(
+    group: ObservedGroup,
+    activity: RecentActivity,
+    limits: VerdictLimits,
+    failed: Callable[[Exception], None] | None = None,
+) -> Iterator[list[Verdict]]:
+    """Add this observation to the activity, and run the detectors: a step each, in which a group
+    of thousands takes milliseconds. The activity may change between steps.
 
     A detector that raises returns no verdicts: `failed` gets the exception. Without `failed` it is
     raised.
     """
     activity.prune(group.at_ms, limits.window_ms)
     activity.observe(group, assignment_of(group, activity.assignment))
-    found: list[Verdict] = []
+    yield []
     for detect in DETECTORS:
+        found: list[Verdict] = []
         try:
             found += detect(group, activity, limits)
         except Exception as error:
             if failed is None:
                 raise
             failed(error)
-    return found
+        yield found

@@ -1,5 +1,6 @@
 """Consumer groups beside the coordinator: owners of partitions, and verdicts on real turns."""
 
+from collections.abc import Generator
 from itertools import chain
 from types import SimpleNamespace
 from typing import cast
@@ -11,6 +12,7 @@ from broker.lag.verdict_watch import VerdictWatch
 from broker.metrics.owners import NO_OWNER, OwnerLabels
 from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from coordinator.group import CommittedOffset
+from history.verdicts.detect import DETECTORS
 from history.verdicts.model import Verdict, VerdictKind, VerdictLimits
 from protocol.names import GroupId, GroupState, TopicName
 from tests.consumer_client import ConsumerClient, until_stable
@@ -118,6 +120,15 @@ async def no_pause() -> None:
     return
 
 
+class Pause:
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+async def pause() -> None:
+    await Pause()
+
+
 class Watched:
     def __init__(self, world: HistoryWorld) -> None:
         self.said: list[ShellEvent] = []
@@ -125,6 +136,16 @@ class Watched:
         self.watch.group_of = lambda group_id: world.coordinator.group(GroupId(group_id))
         self._world = world
         self._heard = 0
+
+    def inspection(self) -> Generator[None, None, None]:
+        """Of the group, with each of its pauses."""
+        return self.watch.inspect(
+            self._world.consumer_group(), None, self._world.now, pause
+        ).__await__()
+
+    @property
+    def found(self) -> list[VerdictKind]:
+        return [said.verdict.kind for said in self.said if isinstance(said, VerdictFound)]
 
     def inspect(self) -> list[Verdict]:
         """A round; the verdicts that hold then."""
@@ -171,6 +192,27 @@ def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> Non
     assert [active.verdict for active in watched.watch.active("g")] == []
     assert watched.inspect() == []
     assert [type(said) for said in watched.said] == [VerdictFound, VerdictCleared]
+
+
+def test_a_group_that_changes_between_two_detectors_is_judged_in_the_next_round(
+    world: HistoryWorld,
+) -> None:
+    (a,) = given_consumers(world, "a")
+    b = ConsumerClient(world, "b")
+    b.join()
+    a.beat()
+    for _ in range(3):
+        world.advance(5_000)
+        a.beat(reports=False)
+        b.beat()
+    undisturbed, disturbed = Watched(world), Watched(world)
+    pauses = sum(1 for _ in undisturbed.inspection())
+    assert undisturbed.found == [VerdictKind.UNREVOKED_PARTITIONS]
+    for number, _ in enumerate(disturbed.inspection(), start=1):
+        if number == pauses:
+            ConsumerClient(world, "c").join()
+    assert pauses > len(DETECTORS)
+    assert disturbed.found == []
 
 
 def test_a_reconciliation_that_does_not_end_names_who_is_missing(world: HistoryWorld) -> None:
