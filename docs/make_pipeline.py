@@ -373,7 +373,7 @@ Memory above that of an idle worker: 100 MiB, whatever the log's size; 240 MiB f
 
 ### The Spark source
 
-    .venv/bin/python -m bench.spark_source      # about four minutes on two idle cores
+    .venv/bin/python -m bench.spark_source      # about eight minutes on two idle cores
 
 compares the source with Spark's Kafka connector, which reads the same segments from a real Kafka
 4.3.1. Both give the same columns of the same rows; what the connector brings goes through the same
