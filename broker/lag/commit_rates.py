@@ -1,11 +1,12 @@
 """Commit rates: commits per second of each client, for the commit_storm verdict.
 
 Called for every commit, so it costs two lookups. Between two rounds of the sampler, all commits of
-one member are one entry: their number, and the last of them, from which their size is estimated.
+one member are one entry: their number, and what the first of them weighed. The commits themselves
+are not kept: ten thousand would take megabytes, and 10 ms of the event loop to free.
 Bounded: clients beyond the limit are not counted.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.offsets.events import OffsetsCommitted
 from history.verdicts.model import CommitRate
@@ -19,10 +20,19 @@ RECORD_BYTES: Final = 52
 COMMIT_BATCH_BYTES: Final = 61
 
 
+class _Commit(NamedTuple):
+    """One commit of a client, as the estimate for all in the interval."""
+
+    client_id: str
+    client_host: str
+    partitions: int
+    size: int  # bytes in the log
+
+
 class CommitMeter:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
-        self._last: dict[tuple[str, str], OffsetsCommitted] = {}
+        self._first: dict[tuple[str, str], _Commit] = {}
         self._since_ms = 0
         self._rates: dict[str, list[CommitRate]] = {}
 
@@ -33,7 +43,7 @@ class CommitMeter:
             self._counts[key] = count + 1
         elif len(self._counts) < CLIENTS_MAX:
             self._counts[key] = 1
-            self._last[key] = event
+            self._first[key] = _weighed(event)
 
     def rates_of(self, group_id: str) -> list[CommitRate]:
         """Of the last whole interval; only those above the limit."""
@@ -47,28 +57,32 @@ class CommitMeter:
     def end_interval(self, now_ms: int, least_per_second: float) -> None:
         """End the interval: keep the rates of at least `least_per_second`, and reset the counts."""
         elapsed_ms = now_ms - self._since_ms
-        counts, last = self._counts, self._last
-        self._counts, self._last, self._since_ms = {}, {}, now_ms
+        counts, first = self._counts, self._first
+        self._counts, self._first, self._since_ms = {}, {}, now_ms
         self._rates = {}
         if not 0 < elapsed_ms < now_ms:
             return  # the first interval has no start
         for key, count in counts.items():
             rate = count * 1000 / elapsed_ms
             if rate >= least_per_second:
-                self._rates.setdefault(key[0], []).append(_rate(last[key], rate))
+                group_id, member_id = key
+                client_id, client_host, partitions, size = first[key]
+                self._rates.setdefault(group_id, []).append(
+                    CommitRate(
+                        member_id or client_id,
+                        rate,
+                        partitions,
+                        rate * size,
+                        client_id,
+                        client_host,
+                    )
+                )
 
 
-def _rate(event: OffsetsCommitted, rate: float) -> CommitRate:
-    partitions = size = 0
+def _weighed(event: OffsetsCommitted) -> _Commit:
+    partitions, size = 0, COMMIT_BATCH_BYTES
     for topic, commits in event.offsets:
-        for commit in commits.values():
-            partitions += 1
-            size += RECORD_BYTES + len(event.group_id) + len(topic) + len(commit.metadata)
-    return CommitRate(
-        event.member_id or event.client_id,
-        rate,
-        partitions,
-        rate * (size + COMMIT_BATCH_BYTES),
-        event.client_id,
-        event.client_host,
-    )
+        partitions += len(commits)
+        size += len(commits) * (RECORD_BYTES + len(event.group_id) + len(topic))
+        size += sum([len(commit.metadata) for commit in commits.values()])
+    return _Commit(event.client_id, event.client_host, partitions, size)

@@ -4,6 +4,7 @@ Ordinary life is rolling restarts, rebalances of both kinds and the simulator's 
 weather; verdicts come from a member that does not come, and groups beyond the limit.
 """
 
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -291,6 +292,14 @@ def test_clients_are_bounded() -> None:
     for n in range(CLIENTS_MAX + 10):
         meter(committed(f"m{n}"))
     assert len(meter._counts) == CLIENTS_MAX
+
+
+def test_no_commit_is_kept_until_the_interval_ends() -> None:
+    meter = CommitMeter()
+    event = committed("m")
+    before = sys.getrefcount(event), sys.getrefcount(event.offsets)
+    meter(event)
+    assert (sys.getrefcount(event), sys.getrefcount(event.offsets)) == before
 
 
 # ------------------------------------------------------------ namesakes
