@@ -20,8 +20,8 @@ RECORD_BYTES: Final = 52
 COMMIT_BATCH_BYTES: Final = 61
 
 
-class _Commit(NamedTuple):
-    """One commit of a client, as the estimate for all in the interval."""
+class _CommitSize(NamedTuple):
+    """What one commit of a client weighs, as the estimate for all in the interval."""
 
     client_id: str
     client_host: str
@@ -32,7 +32,7 @@ class _Commit(NamedTuple):
 class CommitMeter:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
-        self._first: dict[tuple[str, str], _Commit] = {}
+        self._first: dict[tuple[str, str], _CommitSize] = {}
         self._since_ms = 0
         self._rates: dict[str, list[CommitRate]] = {}
 
@@ -43,7 +43,7 @@ class CommitMeter:
             self._counts[key] = count + 1
         elif len(self._counts) < CLIENTS_MAX:
             self._counts[key] = 1
-            self._first[key] = _weighed(event)
+            self._first[key] = _size_of(event)
 
     def rates_of(self, group_id: str) -> list[CommitRate]:
         """Of the last whole interval; only those above the limit."""
@@ -79,10 +79,10 @@ class CommitMeter:
                 )
 
 
-def _weighed(event: OffsetsCommitted) -> _Commit:
+def _size_of(event: OffsetsCommitted) -> _CommitSize:
     partitions, size = 0, COMMIT_BATCH_BYTES
     for topic, commits in event.offsets:
         partitions += len(commits)
         size += len(commits) * (RECORD_BYTES + len(event.group_id) + len(topic))
         size += sum([len(commit.metadata) for commit in commits.values()])
-    return _Commit(event.client_id, event.client_host, partitions, size)
+    return _CommitSize(event.client_id, event.client_host, partitions, size)

@@ -55,7 +55,7 @@ from tests.simulator.node import Node
 from tests.simulator.sim import Broken
 
 WORLDS = int(os.environ.get("CONSUMER_WORLDS", "15"))
-BUG_SEEDS = (*range(31), 74)  # two of the bugs need one of the last
+BUG_SEEDS = (*range(31), 74, 133)  # a stale timer of a revocation shows in 1 of 60 worlds
 
 Patch = pytest.MonkeyPatch
 
