@@ -22,7 +22,7 @@ from coordinator.offsets.offset_fetch import (
     refuse_offset_fetch,
     wanted_groups,
 )
-from coordinator.pending_answers import Send
+from coordinator.pending_answers import ClientAnswer, Send
 from coordinator.refusals import (
     delete_refusals,
     describe_consumer_refusals,
@@ -86,24 +86,19 @@ class ShardQuestion(NamedTuple, Generic[T]):
     error_code: ErrorCode = ErrorCode.NONE
 
 
-class OffsetFetchAnswer:
-    """An `Answer` of pending_answers.py: the response about the only group of an OffsetFetch."""
+class OffsetFetchAnswer(ClientAnswer):
+    """The answer about the only group of an OffsetFetch; a refusal of it needs the question."""
 
-    __slots__ = ("_group", "_reply", "_response", "_token")
+    __slots__ = ("_group",)
 
     def __init__(
-        self, group: OffsetFetchRequestGroup, response: Response, token: ReplyToken, reply: Send
+        self, group: OffsetFetchRequestGroup, token: ReplyToken, response: Response, send: Send
     ) -> None:
+        super().__init__(token, response, send)
         self._group = group
-        self._response = response
-        self._token = token
-        self._reply = reply
-
-    def send(self) -> None:
-        self._reply(self._token, self._response)
 
     def refuse(self, error_code: ErrorCode) -> None:
-        self._reply(self._token, _refused_fetch(self._group, self._token, error_code))
+        self._send(self._token, _refused_fetch(self._group, self._token, error_code))
 
 
 def _refused_fetch(
@@ -214,7 +209,7 @@ class ManyGroups:
         if position <= shard.answers.stored:
             self._reply(token, response)
         else:
-            answer = OffsetFetchAnswer(group, response, token, self._reply)
+            answer = OffsetFetchAnswer(group, token, response, self._reply)
             shard.answers.add(position, answer, now.mono_ms)
         return None
 
