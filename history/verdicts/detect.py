@@ -51,18 +51,6 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 )
 
 
-def find_verdicts(
-    group: ObservedGroup,
-    activity: RecentActivity,
-    limits: VerdictLimits,
-    failed: Callable[[Exception], None] | None = None,
-) -> list[Verdict]:
-    """As `verdicts_in_steps`, in one."""
-    return [
-        verdict for step in verdicts_in_steps(group, activity, limits, failed) for verdict in step
-    ]
-
-
 def verdicts_in_steps(
     group: ObservedGroup,
     activity: RecentActivity,

@@ -19,7 +19,6 @@ from history.entry_values import (
 )
 from history.lag.model import Reading
 from history.lag.window import LagWindow
-from history.verdicts.detect import find_verdicts
 from history.verdicts.model import (
     CommitRate,
     ObservedGroup,
@@ -29,6 +28,7 @@ from history.verdicts.model import (
     VerdictLimits,
 )
 from history.verdicts.recent_activity import RecentActivity, RefusedJoin
+from tests.history.verdicts.all_steps import find_verdicts
 
 START = 1_700_000_000_000
 SECOND = 1_000

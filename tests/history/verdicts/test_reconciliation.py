@@ -14,7 +14,6 @@ from history.entries import Rebalance, RebalanceBegunEntry, RebalanceEndedEntry
 from history.entry_values import MemberWait
 from history.lag.model import Reading
 from history.lag.window import LagWindow
-from history.verdicts.detect import find_verdicts
 from history.verdicts.model import (
     ObservedGroup,
     ObservedMember,
@@ -23,6 +22,7 @@ from history.verdicts.model import (
     VerdictLimits,
 )
 from history.verdicts.recent_activity import RecentActivity
+from tests.history.verdicts.all_steps import find_verdicts
 
 START = 1_700_000_000_000
 SECOND = 1_000
