@@ -171,8 +171,10 @@ def test_consumers_that_do_all_right_have_no_verdict(world: HistoryWorld) -> Non
         assert watched.inspect() == []
 
 
-def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> None:
-    watched = Watched(world)
+def two_of_which_one_keeps_its_partitions(
+    world: HistoryWorld,
+) -> tuple[ConsumerClient, ConsumerClient]:
+    """For 15 s the first has not given back what the second is to get."""
     (a,) = given_consumers(world, "a")
     b = ConsumerClient(world, "b")
     b.join()
@@ -181,6 +183,12 @@ def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> Non
         world.advance(5_000)
         a.beat(reports=False)
         b.beat()
+    return a, b
+
+
+def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> None:
+    watched = Watched(world)
+    a, _ = two_of_which_one_keeps_its_partitions(world)
     (verdict,) = watched.inspect()
     assert (verdict.kind, verdict.subject) == (VerdictKind.UNREVOKED_PARTITIONS, "a")
     assert "has not given back t-2, t-3 for 15 s" in verdict.summary
@@ -197,14 +205,7 @@ def test_a_member_that_keeps_its_partitions_is_named(world: HistoryWorld) -> Non
 def test_a_group_that_changes_between_two_detectors_is_judged_in_the_next_round(
     world: HistoryWorld,
 ) -> None:
-    (a,) = given_consumers(world, "a")
-    b = ConsumerClient(world, "b")
-    b.join()
-    a.beat()
-    for _ in range(3):
-        world.advance(5_000)
-        a.beat(reports=False)
-        b.beat()
+    two_of_which_one_keeps_its_partitions(world)
     undisturbed, disturbed = Watched(world), Watched(world)
     pauses = sum(1 for _ in undisturbed.inspection())
     assert undisturbed.found == [VerdictKind.UNREVOKED_PARTITIONS]
