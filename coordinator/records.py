@@ -27,6 +27,7 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from coordinator.stored_records import StoredGroup, StoredMember
+from protocol.compiled_codec import function_in_c
 from protocol.compiler import reader, writer
 from protocol.names import (
     GenerationId,
@@ -119,6 +120,17 @@ def add_offset_commits(
 ) -> None:
     """Append the record of each committed offset of one topic: the hottest loop of the writers."""
     prefix = offset_key_prefix(group_id, topic)
+    if value_version != 4 or _ADD_IN_C is None or not _ADD_IN_C(records, prefix, commits, _tags_of):
+        add_in_python(records, prefix, commits, value_version)
+
+
+def add_in_python(
+    records: list[RecordPair],
+    prefix: bytes,
+    commits: Mapping[int, CommittedOffset],
+    value_version: int,
+) -> None:
+    """The same after the key's `prefix`: the oracle of the function in C."""
     tag_of: TopicId | None = None
     tags = _NO_TAGS
     for partition, commit in commits.items():
@@ -127,11 +139,18 @@ def add_offset_commits(
         else:
             topic_id = commit.topic_id
             if topic_id is not tag_of:
-                tags = _topic_id_tags(topic_id.int)
+                tags = _tags_of(topic_id)
                 tag_of = topic_id
             offset, leader_epoch = commit.committed_offset, commit.leader_epoch
             value = _VALUE_V4.pack(4, offset, leader_epoch, 1, commit.committed_at_ms) + tags
         records.append((prefix + _INT32.pack(partition), value))
+
+
+def _tags_of(topic_id: TopicId) -> bytes:
+    return _topic_id_tags(topic_id.int)
+
+
+_ADD_IN_C: Final = function_in_c("add_offset_commits")
 
 
 def offset_commit_value(commit: CommittedOffset, value_version: int) -> bytes:

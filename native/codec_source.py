@@ -65,13 +65,14 @@ RECORDS_WRITTEN: Final = (
 """Values of records that have all members of a group, or that a rebalance writes for each of them.
 Other values of consumer groups always have tags, which are left to the oracle."""
 
-_RUNTIME: Final = Path(__file__).with_name("codec_runtime.pxi")
+_RUNTIME: Final = ("codec_runtime.pxi", "records.pxi")
 
 
 def codec_source() -> str:
     """The text of the module."""
     source = _Source()
-    source.lines += _RUNTIME.read_text("utf-8").splitlines()
+    for name in _RUNTIME:
+        source.lines += Path(__file__).with_name(name).read_text("utf-8").splitlines()
     source.line(f"cdef long long ELEMENTS_MAX = {REQUEST_ELEMENTS_MAX}")
     for api_key in REQUESTS_READ:
         source.reader(REQUESTS[api_key], is_message=True)

@@ -44,3 +44,8 @@ def record_writer_in_c(
         module, name, version, prefix, oracle
     ).write
     return write
+
+
+def function_in_c(name: str) -> Callable[..., Any] | None:
+    """A function of native/records.pxi; None if there is none."""
+    return None if rollcall_codec is None else getattr(rollcall_codec, name)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from storage.api import RecordPair, StoredRecord
+from storage.batch.compiled_batch import ENCODE_BATCH_IN_C
 from storage.batch.compression import NONE, decompress
 
 HEADER_BYTES = 61
@@ -452,6 +453,33 @@ def encode_batch(
 
     `attributes` may carry TRANSACTIONAL and CONTROL. There must be at least one record.
     """
+    if ENCODE_BATCH_IN_C is not None:
+        try:
+            encoded: bytes | None = ENCODE_BATCH_IN_C(
+                records, base_offset, timestamp_ms, leader_epoch,
+                producer_id, producer_epoch, base_sequence, attributes,
+            )  # fmt: skip
+        except OverflowError:
+            encoded = None
+        if encoded is not None:
+            return encoded
+    return encode_batch_in_python(
+        records, base_offset, timestamp_ms, leader_epoch,
+        producer_id, producer_epoch, base_sequence, attributes,
+    )  # fmt: skip
+
+
+def encode_batch_in_python(
+    records: Sequence[RecordPair],
+    base_offset: int,
+    timestamp_ms: int,
+    leader_epoch: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    attributes: int,
+) -> bytes:
+    """The oracle of the encoder in C, and the only encoder of a build without it."""
     count = len(records)
     assert count, "a batch needs a record"
     covered = CRC_COVERED.pack(

@@ -68,7 +68,7 @@ HOMES = {
     "re2": ("seams/regular_expressions.py",),
     "rich": ("cli/top_view.py",),
     "rollcall__mypyc": ("rollcall/compiled.py",),
-    "rollcall_codec": ("protocol/compiled_codec.py",),
+    "rollcall_codec": ("protocol/compiled_codec.py", "storage/batch/compiled_batch.py"),
     "rollcall_loader": ("rollcall/compiled.py",),
     "sortedcontainers": ("purgatory/",),
     "structlog": ("broker/",),
