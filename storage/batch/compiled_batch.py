@@ -4,12 +4,11 @@ It encodes lists of pairs of bytes, and leaves the rest to `record_batch.py` (na
 """
 
 from collections.abc import Callable
-from typing import Any
 
 try:
     from rollcall_codec import encode_batch as _encode_batch
 except ImportError:
     _encode_batch = None
 
-ENCODE_BATCH_IN_C: Callable[..., Any] | None = _encode_batch
+ENCODE_BATCH_IN_C: Callable[..., bytes | None] | None = _encode_batch
 """Takes what `record_batch.encode_batch` takes; None is its answer to what it leaves."""
