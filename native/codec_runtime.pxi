@@ -4,6 +4,7 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport PyObject
 from libc.string cimport memcpy
 
 from importlib import import_module
@@ -17,6 +18,18 @@ cdef extern from "Python.h":
     bint PyUnicode_IS_ASCII(object)
     void* PyUnicode_DATA(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
+
+cdef extern from *:
+    """
+    #include "structmember.h"
+    /* Where a struct keeps a field: what its descriptor says. -1: it is no such descriptor. */
+    static Py_ssize_t member_offset(PyObject *descriptor) {
+        if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return -1;
+        PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
+        return member->type == T_OBJECT || member->type == T_OBJECT_EX ? member->offset : -1;
+    }
+    """
+    Py_ssize_t member_offset(object)
 
 
 class Odd(Exception):
@@ -36,6 +49,22 @@ def _default(cls, name):
 
 def _members(module, name):
     return {int(member): member for member in _import(module, name)}
+
+
+def _offset_of(cls, str name):
+    """Where the objects of a class of msgspec keep a field: read there, it needs no look-up."""
+    for base in cls.__mro__:
+        if name in vars(base):
+            offset = member_offset(vars(base)[name])
+            if offset > 0: return offset
+    raise ImportError(f"no place of {cls.__name__}.{name} is known")
+
+
+cdef inline object field(object struct, Py_ssize_t at):
+    """Of an object whose class was looked at."""
+    cdef PyObject* found = (<PyObject**>(<char*><PyObject*>struct + at))[0]
+    if found == NULL: raise Odd
+    return <object>found
 
 
 cdef bint is_default(object value, object default):

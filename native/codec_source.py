@@ -131,11 +131,11 @@ class _Source:
             self.line(f"global {', '.join(names)}")
             self.lines += [f"    {line}" for line in self.imports]
 
-    def _global(self, name: str, value: str) -> None:
+    def _global(self, name: str, value: str, *, kind: str = "object", unset: str = "None") -> None:
         if self.imports is None:
-            self.line(f"cdef object {name} = {value}")
+            self.line(f"cdef {kind} {name} = {value}")
         else:
-            self.line(f"cdef object {name} = None")
+            self.line(f"cdef {kind} {name} = {unset}")
             self.imports.append(f"{name} = {value}")
 
     def _use(self, cls: type[Struct]) -> None:
@@ -224,10 +224,13 @@ class _Source:
             part = wire.element if isinstance(wire, ArrayOf) else wire
             if isinstance(part, StructOf):
                 self.writer(part.cls)
+            offset = f"_offset_of({cls.__name__}, '{field.name}')"
+            self._global(_offset(cls, field), offset, kind="Py_ssize_t", unset="0")
         with self.block(
             f"cdef int w_{cls.__name__}(Out* o, object m, int v, bint flexible) except -1:"
         ):
             self.line("cdef Py_ssize_t n")
+            self.line(f"if type(m) is not {cls.__name__}: raise Odd")
             for field in fields_of(cls):
                 self._write(cls, field)
             self.line("if flexible: put_8(o, 0)")
@@ -235,7 +238,7 @@ class _Source:
 
     def _write(self, cls: type[Struct], field: FieldSpec) -> None:
         mark, default = field.mark, _default(cls, field)
-        value = f"m.{field.name}"
+        value = f"field(m, {_offset(cls, field)})"
         condition = _in_version(mark)
         if mark.tag is not None:
             # Its default is not written, and without it there is no tag.
@@ -285,6 +288,10 @@ _CODES: Final = {"b": "i8", "h": "i16", "H": "u16", "i": "i32", "q": "i64"}
 
 def _default(cls: type[Struct], field: FieldSpec) -> str:
     return f"d_{cls.__name__}_{field.name}"
+
+
+def _offset(cls: type[Struct], field: FieldSpec) -> str:
+    return f"at_{cls.__name__}_{field.name}"
 
 
 def _in_version(mark: Mark) -> str:

@@ -3,7 +3,6 @@
 
 from cpython.dict cimport PyDict_Next
 from cpython.list cimport PyList_SetSlice
-from cpython.ref cimport PyObject
 
 cdef enum:
     BATCH_HEADER_BYTES = 61
@@ -104,6 +103,23 @@ def encode_batch(records, long long base_offset, long long timestamp_ms, int lea
     return batch
 
 
+cdef object CommittedOffset = None
+cdef Py_ssize_t at_offset, at_epoch, at_metadata, at_committed_ms, at_expire_ms, at_topic_id
+
+
+cdef use_committed_offset():
+    """Its module uses the codec: imported on first use."""
+    global CommittedOffset, at_offset, at_epoch, at_metadata, at_committed_ms, at_expire_ms, at_topic_id
+    found = _import("coordinator.group", "CommittedOffset")
+    at_offset = _offset_of(found, "committed_offset")
+    at_epoch = _offset_of(found, "leader_epoch")
+    at_metadata = _offset_of(found, "metadata")
+    at_committed_ms = _offset_of(found, "committed_at_ms")
+    at_expire_ms = _offset_of(found, "expire_at_ms")
+    at_topic_id = _offset_of(found, "topic_id")
+    CommittedOffset = found
+
+
 def add_offset_commits(list records, bytes prefix, dict commits, tags_of):
     """As records.add_offset_commits, values of version 4; False if a commit has metadata or an
     expiry of its own, and then nothing is added. `tags_of` makes the last part of a value."""
@@ -113,11 +129,13 @@ def add_offset_commits(list records, bytes prefix, dict commits, tags_of):
     cdef bytes key, value, tags = b""
     cdef char* p
     cdef object tagged = None
+    if CommittedOffset is None: use_committed_offset()
     try:
         while PyDict_Next(commits, &at, &index, &found):
             commit = <object>found
-            if commit.metadata or whole(commit.expire_at_ms) != -1: raise Odd
-            topic_id = commit.topic_id
+            if type(commit) is not CommittedOffset: raise Odd
+            if field(commit, at_metadata) or whole(field(commit, at_expire_ms)) != -1: raise Odd
+            topic_id = field(commit, at_topic_id)
             if topic_id is not tagged:
                 tags = tags_of(topic_id)
                 tagged = topic_id
@@ -127,12 +145,12 @@ def add_offset_commits(list records, bytes prefix, dict commits, tags_of):
             big_endian(raw(PyBytes_AS_STRING(key), prefix, prefix_size), partition, 4)
             value = PyBytes_FromStringAndSize(NULL, PLAIN_VALUE_BYTES + PyBytes_GET_SIZE(tags))
             p = big_endian(PyBytes_AS_STRING(value), 4, 2)
-            p = big_endian(p, whole(commit.committed_offset), 8)
-            epoch = whole(commit.leader_epoch)
+            p = big_endian(p, whole(field(commit, at_offset)), 8)
+            epoch = whole(field(commit, at_epoch))
             if not -0x80000000LL <= epoch <= 0x7FFFFFFF: raise Odd
             p = big_endian(p, epoch, 4)
             p[0] = 1
-            p = big_endian(p + 1, whole(commit.committed_at_ms), 8)
+            p = big_endian(p + 1, whole(field(commit, at_committed_ms)), 8)
             raw(p, tags, PyBytes_GET_SIZE(tags))
             records.append((key, value))
     except Exception:
