@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from native.codec_source import CODEC, codec_source
-from native.modules import COMPILED, path_of
+from native.modules import C_EXTENSIONS, COMPILED, path_of
 from rollcall.compiled import ABI, LIBRARY, LOADER, MANIFEST_FILE, BuildManifest, content_digest
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -260,15 +260,19 @@ def _build(how: str) -> Path:
     made.mkdir()
     made.chmod(0o755)
     try:
-        before = {path: SourceState.of(path) for path in _program_files()}
+        before = {
+            path: SourceState.of(path) for path in [*_program_files(), *C_EXTENSIONS.values()]
+        }
         library = _translate(scratch / "c")
         libraries = {
             LIBRARY: library,
             CODEC: _translate_codec(scratch / "c"),
             LOADER: Sources([ROOT / "native" / "loader.c"], []),
+            **{name: Sources([ROOT / path], []) for name, path in C_EXTENSIONS.items()},
         }
         _compile(libraries, made, scratch)
-        _write_manifest(made, how, [before[path] for path in sorted(_imported(COMPILED))])
+        used = sorted([*_imported(COMPILED), *C_EXTENSIONS.values()])
+        _write_manifest(made, how, [before[path] for path in used])
         if stale := BuildManifest((made / MANIFEST_FILE).read_text("utf-8")).stale(str(ROOT)):
             raise CannotCompile(f"{stale} was changed meanwhile")
         key = hashlib.sha256((made / MANIFEST_FILE).read_bytes()).hexdigest()[:12]
@@ -400,7 +404,7 @@ def _write_manifest(folder: Path, how: str, sources: Iterable[SourceState]) -> N
     for size, mtime_ns, digest, path in sources:
         lines.append(f"source {size} {mtime_ns} {digest} {path}")
     lines += [f"module {module}" for module in COMPILED]
-    lines.append(f"extension {CODEC}")
+    lines += [f"extension {name}" for name in (CODEC, *C_EXTENSIONS)]
     new = folder / f"{MANIFEST_FILE}.new"
     new.write_text("\n".join(lines) + "\n", "utf-8")
     new.replace(folder / MANIFEST_FILE)

@@ -149,6 +149,10 @@ COMPILED: Final = tuple(
     """.split()
 )
 
+C_EXTENSIONS: Final = {"rollcall_commit_reader": "pipeline/decode/commit_reader.c"}
+"""By name, the sources in C of libraries of their own. As with a source in Python: if one has
+changed, nothing that was compiled is used."""
+
 
 def path_of(module: str) -> str:
     """Relative to the repository."""

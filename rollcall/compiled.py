@@ -12,7 +12,7 @@ and time are those of the manifest, as for Python's own bytecode, or else if its
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
-from importlib.util import spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +90,7 @@ class CompiledFinder(Loader):
     """The finder of `sys.meta_path` for the modules of one folder, and their loader."""
 
     def __init__(self, folder: str, manifest: BuildManifest) -> None:
+        self.how = manifest.how
         self._folder = folder
         self._modules = manifest.modules
         self._extensions = manifest.extensions | {LIBRARY, LOADER}
@@ -150,28 +151,50 @@ def compiled_folder(program: str) -> str:
 def use_compiled(program: str) -> None:
     """Let this process import the compiled modules, if they are there and fit the sources."""
     global _found  # noqa: PLW0603  of this process, as `sys.meta_path` is
-    if os.environ.get(_PURE, "0") not in {"", "0"}:
-        _found = f"pure Python ({_PURE} is set)"
+    finder = _finder(program)
+    if isinstance(finder, str):
+        _found = finder
         return
+    sys.meta_path.insert(0, finder)
+    _found = f"compiled, {finder.how}"
+
+
+def load_extension(name: str, program: str) -> ModuleType | None:
+    """One of the libraries of their own, also where the other compiled modules are not used, as in
+    a worker of Spark. None: there is none that fits the sources, or it cannot be loaded."""
+    if name in sys.modules:
+        return sys.modules[name]
+    finder = _finder(program)
+    spec = None if isinstance(finder, str) else finder.find_spec(name)
+    if spec is None or spec.loader is None:
+        return None
+    try:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError:
+        return None
+    sys.modules[name] = module
+    return module
+
+
+def _finder(program: str) -> CompiledFinder | str:
+    """For the compiled modules of this program; or why there are none."""
+    if os.environ.get(_PURE, "0") not in {"", "0"}:
+        return f"pure Python ({_PURE} is set)"
     folder = compiled_folder(program)
     try:
         with open(f"{folder}/{MANIFEST_FILE}", encoding="utf-8") as file:  # noqa: PTH123
             manifest = BuildManifest(file.read())
         stale = manifest.stale(program)
     except OSError:
-        _found = "pure Python"
-        return
+        return "pure Python"
     except ValueError:
-        _found = f"pure Python ({folder}/{MANIFEST_FILE} is damaged)"
-        return
+        return f"pure Python ({folder}/{MANIFEST_FILE} is damaged)"
     if not os.path.isfile(f"{folder}/{LIBRARY}{EXTENSION_SUFFIXES[0]}"):  # noqa: PTH113
-        _found = "pure Python (compiled for another Python)"
-        return
+        return "pure Python (compiled for another Python)"
     if stale:
-        _found = f"pure Python ({stale} has changed since it was compiled)"
-        return
-    sys.meta_path.insert(0, CompiledFinder(folder, manifest))
-    _found = f"compiled, {manifest.how}"
+        return f"pure Python ({stale} has changed since it was compiled)"
+    return CompiledFinder(folder, manifest)
 
 
 def describe_build() -> str:

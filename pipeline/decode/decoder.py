@@ -19,8 +19,7 @@ from pipeline.decode import rows as few
 from pipeline.decode.batch_boundaries import Undecodable
 from pipeline.decode.consumer_rows import consumer_groups
 from pipeline.decode.offset_commits import KeyValues, read_offset_commits
-from pipeline.decode.record_extents import RecordExtents, find_records
-from pipeline.decode.resync import ANY_OFFSET, OffsetBounds
+from pipeline.decode.record_extents import BatchExtents, RecordExtents, records_in
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 from pipeline.tables import (
     COMMITS,
@@ -70,6 +69,11 @@ class Slice(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.offset)
+
+    @property
+    def last_offset(self) -> int:
+        """-1: it has no record."""
+        return int(self.offset[-1]) if len(self) else -1
 
     def between(self, begin: int, end: int | None) -> "Slice":
         """Itself without records before the one offset, or from the other on. Bytes that could not
@@ -136,38 +140,27 @@ _COLUMNS: Final = tuple(item.name for item in structs.fields(Slice) if item.type
 
 
 def of_segment(
-    chunk: bytes,
-    topic: str,
-    partition: int,
-    *,
-    file: str,
-    position: int,
-    is_last: bool,
-    check_crc: bool = True,
-    offsets: OffsetBounds = ANY_OFFSET,
-) -> tuple[Slice, int]:
-    """(the records of a chunk that begins at `position` of the file, bytes that were read)"""
-    found = find_records(chunk, is_last=is_last, check_crc=check_crc, offsets=offsets)
+    batches: BatchExtents, topic: str, partition: int, *, file: str, position: int
+) -> Slice:
+    """The records of a chunk that begins at `position` of the file."""
+    found = records_in(batches)
     attributes = found.of_batches("attributes")
     damage = [damage._replace(position=damage.position + position) for damage in found.damage]
-    return (
-        Slice(
-            topic,
-            _key_values(found),
-            np.full(len(found.offset), partition, np.int64),
-            found.offset,
-            found.timestamp_ms,
-            attributes & CONTROL_FLAG != 0,
-            attributes & TRANSACTIONAL_FLAG != 0,
-            found.of_batches("producer_id"),
-            found.of_batches("producer_epoch"),
-            found.batches.position[found.batch] + position,
-            found.of_batches("length") + 12,
-            file,
-            damage,
-            partition,
-        ),
-        found.consumed,
+    return Slice(
+        topic,
+        _key_values(found),
+        np.full(len(found.offset), partition, np.int64),
+        found.offset,
+        found.timestamp_ms,
+        attributes & CONTROL_FLAG != 0,
+        attributes & TRANSACTIONAL_FLAG != 0,
+        found.of_batches("producer_id"),
+        found.of_batches("producer_epoch"),
+        found.batches.position[found.batch] + position,
+        found.of_batches("length") + 12,
+        file,
+        damage,
+        partition,
     )
 
 

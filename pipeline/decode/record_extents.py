@@ -56,6 +56,19 @@ class Batches(Struct, frozen=True):
         return Undecodable(int(self.position[index]), size, int(header["base_offset"]), reason)
 
 
+class BatchExtents(Struct, frozen=True):
+    """The sound batches of a chunk, decompressed; their records were not looked at."""
+
+    content: Bytes
+    batches: Batches
+    hops: Hops
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of whole batches; what follows belongs to the next chunk."""
+        return self.hops.consumed
+
+
 class RecordExtents(Struct, frozen=True):
     """All records of a chunk, in the order of the log; every array has one entry for each."""
 
@@ -83,8 +96,19 @@ def find_records(
     check_crc: bool = True,
     offsets: OffsetBounds = ANY_OFFSET,
 ) -> RecordExtents:
-    """Everything in the chunk's whole batches. `is_last`: a torn batch at the end is damage.
-    `offsets`: that batches may have here."""
+    """Everything in the chunk's whole batches; as `find_batches` and `records_in`."""
+    return records_in(find_batches(chunk, is_last=is_last, check_crc=check_crc, offsets=offsets))
+
+
+def find_batches(
+    chunk: bytes,
+    *,
+    is_last: bool,
+    check_crc: bool = True,
+    offsets: OffsetBounds = ANY_OFFSET,
+) -> BatchExtents:
+    """The whole batches of a chunk. `is_last`: a torn batch at the end is damage. `offsets`: that
+    batches may have here."""
     content = Bytes(chunk)
     hops = hop(chunk, content, is_last=is_last, check_crc=check_crc, offsets=offsets)
     damage = hops.damage
@@ -92,13 +116,18 @@ def find_records(
     possible = (batches.headers["count"] >= 0) & (batches.headers["last_offset_delta"] >= 0)
     batches = batches.without(possible, "a negative count of records or offsets", damage)
     batches = _rising(batches, offsets, damage)
-    content, batches, hops = _open(chunk, content, batches, hops)
+    return BatchExtents(*_open(chunk, content, batches, hops))
+
+
+def records_in(found: BatchExtents) -> RecordExtents:
+    """Everything in these batches."""
+    batches, damage = found.batches, found.hops.damage
     while True:
-        found = _read(content, batches, hops)
-        if isinstance(found, RecordExtents):
+        read = _read(found.content, batches, found.hops)
+        if isinstance(read, RecordExtents):
             damage.sort()
-            return found
-        batches = batches.without(found, "its records are not what its header says", damage)
+            return read
+        batches = batches.without(read, "its records are not what its header says", damage)
 
 
 def _rising(batches: Batches, offsets: OffsetBounds, damage: list[Undecodable]) -> Batches:

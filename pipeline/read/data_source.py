@@ -32,7 +32,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipeline.decode.batch_boundaries import RESYNC_BYTES, Undecodable
+from pipeline.decode.compiled_commits import usual_commits
 from pipeline.decode.decoder import Between, Slice, of_segment, rows_of, schema_of
+from pipeline.decode.record_extents import find_batches
 from pipeline.decode.resync import OffsetBounds, next_batch
 from pipeline.memory import keep_memory
 from pipeline.read.segments import (
@@ -169,39 +171,57 @@ def read_chunks(
     """The same of bytes that `read` brings."""
     position, want = piece.start, _CHUNK_BYTES
     low, high = piece.offsets
+    of_commits = piece.topic == COMMITS.topic and [table.name for table in tables] == [COMMITS.name]
     while position < piece.end:
         asked = min(want, piece.end - position)
         chunk = read(asked, position)
         if not chunk:
             return  # it was cut since it was looked at: a repair, or the room of a segment
         at_end = position + asked == piece.end or len(chunk) < asked
-        records, consumed = of_segment(
+        found = find_batches(
             chunk,
-            piece.topic,
-            piece.partition,
-            file=piece.path,
-            position=position,
             # What is torn may be what is being written just now: then it is the next run's.
             is_last=at_end and not (piece.is_last and read(1, piece.end)),
             check_crc=check_crc,
             offsets=(low, high),
         )
-        if not consumed:
-            if at_end:
-                return
-            _, size = batch_extent(chunk)
-            if size <= min(largest_batch, piece.end - position):
-                want = size
-                continue
-            records, consumed = _beyond(records, chunk, position, (low, high), piece, largest_batch)
+        consumed = found.consumed
+        commits = None
+        if consumed and of_commits:
+            commits = usual_commits(found, tables[0], piece.partition, *between)
+        if commits is not None:
+            rows, last = _in_parts(commits.rows), commits.last_offset
+        else:
+            records = of_segment(
+                found, piece.topic, piece.partition, file=piece.path, position=position
+            )
+            if not consumed:
+                if at_end:
+                    return
+                _, size = batch_extent(chunk)
+                if size <= min(largest_batch, piece.end - position):
+                    want = size
+                    continue
+                records, consumed = _beyond(
+                    records, chunk, position, (low, high), piece, largest_batch
+                )
+            rows, last = _decoded(records.between(*between), tables), records.last_offset
         want = _CHUNK_BYTES
         position += consumed
-        if len(records):
-            low = max(low, int(records.offset[-1]) + 1)
-        for part in records.between(*between).parts(_ROWS_AT_ONCE):
-            rows = rows_of(tables, part)
-            if rows.num_rows:
-                yield rows
+        low = max(low, last + 1)
+        yield from rows
+
+
+def _in_parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        yield rows.slice(begin, _ROWS_AT_ONCE)
+
+
+def _decoded(records: Slice, tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
+    for part in records.parts(_ROWS_AT_ONCE):
+        rows = rows_of(tables, part)
+        if rows.num_rows:
+            yield rows
 
 
 def _beyond(

@@ -14,6 +14,7 @@ from native import compile as step
 from rollcall.compiled import ABI, LIBRARY, MANIFEST_FILE, BuildManifest
 
 SOURCE = "part/module.py"
+C_SOURCE = "part/extension.c"
 
 
 class Step:
@@ -25,6 +26,8 @@ class Step:
         self.source.parent.mkdir()
         (root / "part" / "__init__.py").touch()
         self.source.write_text("A = 1\n")
+        self.c_source = root / C_SOURCE
+        self.c_source.write_text("/* 1 */\n")
         self.builds = root / "build" / "compiled"
         self.translated: list[str] = []
         self.checks = 0
@@ -36,6 +39,7 @@ class Step:
             "LOG": self.builds / "log",
             "BUSY": self.builds / "busy",
             "COMPILED": ("part.module",),
+            "C_EXTENSIONS": {"part_extension": C_SOURCE},
             "_compiler_and_flags": lambda: "cc -O1",
             "_require_build_tools": lambda announce: None,
             "_translate": self._translate,
@@ -91,6 +95,17 @@ def test_sources_are_compiled_once_and_found_again(compiling: Step) -> None:
     compiling.source.write_text("A = 1\n")
     compiling.run()  # a change of the branch and back
     assert compiling.translated == ["A = 1\n", "A = 2\n"]
+    assert compiling.used is not None
+
+
+def test_what_was_made_of_a_source_in_c_that_has_changed_is_not_used(compiling: Step) -> None:
+    compiling.run()
+    assert compiling.used is not None
+    assert "part_extension" in compiling.used.extensions
+
+    compiling.c_source.write_text("/* 2 */\n")
+    assert compiling.used is None
+    compiling.run()
     assert compiling.used is not None
 
 

@@ -169,3 +169,24 @@ def test_without_a_compiler_or_with_the_switch_nothing_fails(tmp_path: Path) -> 
     assert none.count("\n") == 1
     assert not (build / ABI / MANIFEST_FILE).exists()
     assert run(tmp_path, "-c", "import rollcall.program") == ""
+
+
+def loads_the_commit_reader(checkout: Path, pure: str = "0") -> bool:
+    """As a worker of Spark does it, where nothing else that is compiled is used."""
+    program = (
+        "from rollcall.compiled import load_extension; from rollcall.program import program_path\n"
+        "found = load_extension('rollcall_commit_reader', program_path())\n"
+        "print(hasattr(found, 'read_batches'))"
+    )
+    return run(checkout, "-c", program, environment={"ROLLCALL_PURE": pure}).strip() == "True"
+
+
+@of_the_compiled_build
+def test_an_extension_is_loaded_alone_if_it_fits_the_sources(checkout: Path) -> None:
+    assert loads_the_commit_reader(checkout)
+    assert not loads_the_commit_reader(checkout, pure="1")
+
+    with (checkout / "pipeline" / "decode" / "commit_reader.c").open("a") as file:
+        file.write("\n/* edited */\n")
+
+    assert not loads_the_commit_reader(checkout)

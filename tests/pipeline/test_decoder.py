@@ -21,7 +21,7 @@ from coordinator.record_schemas import OffsetCommitValue
 from coordinator.records import decode_record
 from logtools.group_records import decode_group_record
 from pipeline.decode import batch_boundaries as hops
-from pipeline.decode import decoder, lockstep
+from pipeline.decode import lockstep
 from pipeline.decode import record_extents as records
 from pipeline.decode.checksums import are_right
 from pipeline.decode.record_extents import find_records
@@ -430,14 +430,13 @@ def test_a_chunk_of_much_compressed_batches_opens_but_some_at_once() -> None:
     opened: list[int] = []
 
     def noted(*given: object, **named: object):
-        found, consumed = of_segment(*given, **named)
-        opened.append(found.records.keys.size)
-        return found, consumed
+        found = records.find_batches(*given, **named)
+        opened.append(found.content.size)
+        return found
 
-    of_segment = decoder.of_segment
     with (
         patch.object(records, "OPENED_BYTES", 250_000),
-        patch.object(source, "of_segment", noted),
+        patch.object(source, "find_batches", noted),
     ):
         rows = rows_of(log, COMMITS)
 
