@@ -70,10 +70,11 @@ VERSIONS: Final = {
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": 500,
     "group.max.session.timeout.ms": 1_800_000,
-    "offsets.topic.segment.bytes": 1 << 20,
+    "offsets.topic.segment.bytes": 1 << 17,
     "log.cleaner.backoff.ms": 1_000,
     "log.cleaner.min.compaction.lag.ms": 0,
-    "rollcall.snapshot.bytes": 1 << 17,
+    "log.cleaner.min.cleanable.ratio": 0.1,
+    "rollcall.snapshot.bytes": 1 << 16,
 }
 
 

@@ -15,7 +15,7 @@ from seams.reply_token import ReplyToken
 from storage.api import BatchProducer, RecordPair
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, gc=False):
     token: ReplyToken
     response: Response
 

@@ -249,9 +249,12 @@ def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> Committ
 
 _GROUP_METADATA_VERSION: Final = 3  # Kafka reads 4 as well, and writes 3.
 
+_BEFORE_MEMBERS: Final = 2 + 2 + 4 + 2 + 2 + 8 + 4
+"""Version, an empty type, generation, no protocol, no leader, time, number of members."""
 
-class MemberState(Protocol):
-    """What a group's record keeps of a member."""
+
+class MemberDescription(Protocol):
+    """What a group's record has of a member, whatever it reads."""
 
     @property
     def member_id(self) -> MemberId: ...
@@ -265,6 +268,11 @@ class MemberState(Protocol):
     def rebalance_timeout_ms(self) -> int: ...
     @property
     def session_timeout_ms(self) -> int: ...
+
+
+class MemberState(MemberDescription, Protocol):
+    """What a group's record keeps of a member."""
+
     @property
     def subscription(self) -> bytes: ...
     @property
@@ -313,9 +321,53 @@ def group_metadata_record(
             for member in sorted(members, key=lambda member: places[member.member_id])
         ],
     )
+    return Record(group_metadata_key(group_id), _write_group(value))
+
+
+def group_record_of_parts(
+    group_id: GroupId,
+    *,
+    protocol_type: str | None,
+    generation_id: int,
+    protocol_name: str | None,
+    leader_id: str | None,
+    state_since_ms: int,
+    parts: Mapping[MemberId, bytes],
+) -> Record:
+    """The same record, of members that are written already: see `member_part`."""
+    value = GroupMetadataValue(
+        protocol_type or "", generation_id, protocol_name, leader_id or None, state_since_ms, ()
+    )
+    written = [_write_group(value)[: -_INT32.size], _INT32.pack(len(parts))]
+    written += [parts[MemberId(member_id)] for member_id in hash_map_order([*parts])]
+    return Record(group_metadata_key(group_id), b"".join(written))
+
+
+def member_part(member: MemberDescription) -> bytes:
+    """How a member begins in the group's record; its subscription and assignment follow.
+
+    Both as `bytes_part`.
+    """
+    metadata = MemberMetadata(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.session_timeout_ms,
+    )
+    alone = _write_group(GroupMetadataValue("", 0, None, None, 0, (metadata,)))
+    return alone[_BEFORE_MEMBERS : -2 * _INT32.size]
+
+
+def bytes_part(value: bytes) -> bytes:
+    """Bytes behind their length."""
+    return _INT32.pack(len(value)) + value
+
+
+def _write_group(value: GroupMetadataValue) -> bytes:
     version = _GROUP_METADATA_VERSION
-    write = writer(GroupMetadataValue, version, prefix=_INT16.pack(version))
-    return Record(group_metadata_key(group_id), write(value))
+    return writer(GroupMetadataValue, version, prefix=_INT16.pack(version))(value)
 
 
 def new_group_record(group_id: GroupId, at_ms: int) -> Record:

@@ -19,7 +19,6 @@ from coordinator.group_types import as_classic, as_consumer
 from history.causes import WaitEnd
 from history.entries import Rebalance
 from history.entry_values import MemberWait
-from history.recording.attribution import caller_of
 from history.waiting import AwaitedMember, GroupWait, WaitReason
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
@@ -206,7 +205,7 @@ def _with_join(wait: MemberWait, group: ClassicGroupView, began_ms: int) -> Memb
 
 
 def _awaited(member: ClassicMemberView, now: Now) -> AwaitedMember:
-    identity = caller_of(member)
+    identity = member.caller
     if member.session_deadline_ms == SESSION_PAUSED:
         return AwaitedMember(identity)
     return AwaitedMember(identity, now.wall_ms + max(0, member.session_deadline_ms - now.mono_ms))

@@ -20,7 +20,6 @@ from history.lag.model import PartitionKey
 from history.lag.store import GroupWindows
 from history.lag.window import LagWindow
 from history.ownership import SUBSCRIPTION_BYTES_MAX
-from history.recording.attribution import caller_of
 from history.verdicts.model import CommitRate, ObservedGroup, ObservedMember
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupState, MemberId, TopicName
@@ -177,7 +176,7 @@ def _classic_member(group: ClassicGroupView, member: ClassicMemberView, now: Now
         heard_ms = member.session_deadline_ms - member.session_timeout_ms
         silent_ms = max(now.mono_ms - heard_ms, 0)
     return ObservedMember(
-        caller_of(member),
+        member.caller,
         member.session_timeout_ms,
         member.rebalance_timeout_ms,
         silent_ms,

@@ -4,6 +4,7 @@ Everything else that /metrics shows is read from the parts at scrape time, see m
 for each type of event that counts; tests/broker/observe/test_observer.py names the other types.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
@@ -177,8 +178,8 @@ def _partition_closed(counters: Counters, _event: PartitionClosed) -> None:
 
 @_counts(groups.GenerationBegun)
 def _generation_begun(counters: Counters, event: groups.GenerationBegun) -> None:
-    for join in event.joins:
-        counters.join_wait_seconds.add(join.waited_ms / 1000)
+    for waited_ms, members in Counter(event.waited_ms).items():  # many are the same
+        counters.join_wait_seconds.add_times(waited_ms / 1000, members)
 
 
 @_counts(groups.AssignmentRefused)

@@ -368,7 +368,7 @@ def _(event: groups.LeaderChanged) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, groups.GenerationBegun)
 def _(event: groups.GenerationBegun) -> Iterable[LogLine]:
-    members = len(event.joins) + len(event.absent)
+    members = len(event.joined) + len(event.absent)
     template = "Stabilized group {} generation {} with {} members."
     yield LogLine(
         "info",

@@ -7,7 +7,7 @@ wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic. Kafka's cou
 lines of `GroupMetadataManager`, one event for each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -55,13 +55,6 @@ class LeaderCause(StrEnum):
     """Why another member leads."""
 
     DID_NOT_REJOIN = "did_not_rejoin"
-
-
-class JoinWait(NamedTuple):
-    """How long the others made this member wait between its JoinGroup and the answer."""
-
-    member: MemberIdentity
-    waited_ms: int
 
 
 class MemberIdAssigned(Struct, frozen=True):
@@ -298,7 +291,10 @@ class LeaderChanged(Struct, frozen=True):
 
 
 class GenerationBegun(Struct, frozen=True):
-    """The joins are answered. Kafka's "Stabilized group"; the assignment is still to come."""
+    """The joins are answered. Kafka's "Stabilized group"; the assignment is still to come.
+
+    `waited_ms`: of each of `joined`, from its JoinGroup to the answer, in the same order.
+    """
 
     group_id: GroupId
     at_ms: int
@@ -309,7 +305,8 @@ class GenerationBegun(Struct, frozen=True):
     leader_id: MemberId
     subscribed_topics: frozenset[TopicName] | None
     recorded: bool
-    joins: tuple[JoinWait, ...]
+    joined: Sequence[MemberIdentity]
+    waited_ms: Sequence[int]
     absent: tuple[MemberIdentity, ...]
 
 

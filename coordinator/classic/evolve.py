@@ -10,11 +10,14 @@ from typing import assert_never
 
 from coordinator.classic import events
 from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.generation_record import begun_part
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.group_view import SESSION_PAUSED
 from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.classic.transitions import check_move
+from coordinator.records import member_part
 from protocol.names import GroupState
+from seams.java_hash import spread_hash
 
 
 def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
@@ -104,6 +107,9 @@ def _park_join(
         group.awaiting_join_count += 1
     member.awaiting_join = event.token
     member.join_parked_at_ms = event.now_ms
+    # Now, so that the turn which completes the joins of 5,000 members need not.
+    member.parts = begun_part(member), member_part(member)
+    spread_hash(member.member_id)  # for the order of the members in the record
 
 
 def _unpark_join(group: ClassicGroup, member: ClassicMember) -> None:
@@ -145,8 +151,8 @@ def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:
         rebalance_timeout_ms=event.rebalance_timeout_ms,
         protocol_type=event.protocol_type,
         protocols=event.protocols,
+        caller=event.member,
     )
-    member.caller_principal = event.member.principal
     member.is_new = True
     member.session_deadline_ms = event.session_deadline_ms
     group.pending_member_ids.pop(member.member_id, None)
@@ -176,10 +182,8 @@ def _static_member_replaced(group: ClassicGroup, event: events.StaticMemberRepla
         protocol_type=old.protocol_type,
         protocols=old.protocols,
         assignment=old.assignment,
+        caller=event.member,
     )
-    member.caller_client_id = event.member.client_id
-    member.caller_host = event.member.client_host
-    member.caller_principal = event.member.principal
     member.session_deadline_ms = event.session_deadline_ms
     group.admit(member)
     if was_leader:
@@ -228,10 +232,10 @@ def _consumer_group_downgraded(group: ClassicGroup, event: events.ConsumerGroupD
             protocol_type=event.protocol_type,
             protocols=converted.protocols,
             assignment=converted.assignment,
+            caller=identity,
         )
         member.session_deadline_ms = converted.session_deadline_ms
         member.held_assignment = converted.held_assignment
-        member.caller_principal = identity.principal
         group.admit(member)
     group.generation_id = group.newest_generation_id = event.generation_id
     group.protocol_name = event.protocol_name
@@ -299,6 +303,7 @@ def _group_stabilized(group: ClassicGroup, event: events.GroupStabilized) -> Non
     group.generation_recorded = False
     group.assignment_is_stored_now = False
     for member in group.members.values():
+        member.parts = None
         member.assignment = event.assignments.get(member.member_id, b"")
         if member.awaiting_sync is not None:
             member.awaiting_sync = None

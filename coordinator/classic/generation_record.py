@@ -24,6 +24,7 @@ from coordinator.classic.generation_messages import (
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from protocol.compiler import writer
 from protocol.names import GenerationId, GroupId, MemberId
+from protocol.primitives import uvarint
 from storage.api import Record
 
 GENERATION_BEGUN: Final = 0x7263
@@ -31,6 +32,14 @@ GENERATION_BEGUN: Final = 0x7263
 
 GENERATION_BEGUN_VERSION: Final = 0
 _INT16: Final = struct.Struct(">h")
+
+_NO_TAGS: Final = b"\x00"
+_NO_MEMBERS: Final = b"\x01" + _NO_TAGS
+"""The end of a value without members: their number and 1 as a varint, then no tags."""
+
+_HEAD_BYTES: Final = 2 + 4 + 1 + 1 + 1 + 8 + 1
+"""Version, generation, three empty strings, time and number of members: what is before the part of
+the only member."""
 
 
 def generation_record(
@@ -41,30 +50,33 @@ def generation_record(
     begun_at_ms: int,
     members: Iterable[ClassicMemberView],
 ) -> Record:
-    """`protocol` is (type, name)."""
+    """`protocol` is (type, name). Members of a rebalance have their parts ready."""
+    parts = [begun_part(member) if member.parts is None else member.parts[0] for member in members]
     value = GenerationBegunValue(
-        generation_id,
-        protocol[0],
-        protocol[1],
-        leader_id,
-        begun_at_ms,
-        [
-            BegunMember(
-                member.member_id,
-                member.group_instance_id,
-                member.client_id,
-                member.client_host,
-                member.rebalance_timeout_ms,
-                member.session_timeout_ms,
-                [OfferedProtocol(name, metadata) for name, metadata in member.protocols],
-            )
-            for member in members
-        ],
+        generation_id, protocol[0], protocol[1], leader_id, begun_at_ms, ()
     )
-    write = writer(
-        GenerationBegunValue, GENERATION_BEGUN_VERSION, prefix=_INT16.pack(GENERATION_BEGUN_VERSION)
+    head = _write(value)[: -len(_NO_MEMBERS)] + uvarint(len(parts) + 1)
+    return Record(_key(group_id), b"".join([head, *parts, _NO_TAGS]))
+
+
+def begun_part(member: ClassicMemberView) -> bytes:
+    """What the record has of this member."""
+    begun = BegunMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.session_timeout_ms,
+        [OfferedProtocol(name, metadata) for name, metadata in member.protocols],
     )
-    return Record(_key(group_id), write(value))
+    alone = _write(GenerationBegunValue(members=(begun,)))
+    return alone[_HEAD_BYTES : -len(_NO_TAGS)]
+
+
+def _write(value: GenerationBegunValue) -> bytes:
+    version = GENERATION_BEGUN_VERSION
+    return writer(GenerationBegunValue, version, prefix=_INT16.pack(version))(value)
 
 
 def generation_tombstone(group_id: GroupId) -> Record:

@@ -12,14 +12,15 @@ from typing import Final
 from coordinator.classic.decide.checks import check_member, fenced
 from coordinator.classic.decide.sessions import extend_session
 from coordinator.classic.events import ClassicEvent, Protocols
-from coordinator.classic.generation_record import end_generation_record
+from coordinator.classic.generation_record import begun_part, end_generation_record
 from coordinator.classic.generations import is_later
 from coordinator.classic.group_view import SESSION_PAUSED
 from coordinator.classic.subscriptions import CONSUMER
 from coordinator.group import GroupType
 from coordinator.group_base import Group
 from coordinator.group_view import FROM_EACH_COMMIT, OffsetExpiration
-from coordinator.records import group_tombstone
+from coordinator.member_identity import MemberIdentity
+from coordinator.records import group_tombstone, member_part
 from protocol.names import (
     UNKNOWN_MEMBER_ID,
     ApiKey,
@@ -41,7 +42,7 @@ class ClassicMember:
     """One member. `awaiting_join`, `awaiting_sync`: the request that is parked for it, if any.
 
     `client_id`, `client_host`: what Kafka stores and describes. A static member keeps those of its
-    first process; `caller_*` name the process that really came last, until a restart.
+    first process; `caller` names the process that really came last, until a restart.
     `held_assignment`: of a member that was in a consumer group and has not joined again since, what
     it owns besides its assignment; not stored.
     """
@@ -50,9 +51,7 @@ class ClassicMember:
         "assignment",
         "awaiting_join",
         "awaiting_sync",
-        "caller_client_id",
-        "caller_host",
-        "caller_principal",
+        "caller",
         "client_host",
         "client_id",
         "group_instance_id",
@@ -61,6 +60,7 @@ class ClassicMember:
         "join_parked_at_ms",
         "lapsed_at_ms",
         "member_id",
+        "parts",
         "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
@@ -80,15 +80,15 @@ class ClassicMember:
         protocol_type: str,
         protocols: Protocols,
         assignment: bytes = b"",
+        caller: MemberIdentity | None = None,
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.client_id = client_id
         self.client_host = client_host
         self.held_assignment = b""
-        self.caller_client_id = client_id
-        self.caller_host = client_host
-        self.caller_principal: str | None = None  # not known after a load
+        # After a load its principal is not known.
+        self.caller = caller or MemberIdentity(member_id, group_instance_id, client_id, client_host)
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocol_type = protocol_type
@@ -97,9 +97,13 @@ class ClassicMember:
         self.awaiting_join: ReplyToken | None = None
         self.awaiting_sync: ReplyToken | None = None
         self.is_new = False  # until its first join is answered
+        # While a rebalance runs: how the member stands in the record of the generation, and how it
+        # begins in the group's record (`begun_part`, `member_part`).
+        self.parts: tuple[bytes, bytes] | None = None
         self.join_parked_at_ms = 0  # monotonic; since when its join waits, for the history
-        # Monotonic. A DelayedHeartbeat is filed at this deadline or before it, unless the session
-        # is paused: it ran out while a join or a sync was parked, whose answer starts it afresh.
+        # Monotonic. A DelayedHeartbeat is filed at this deadline or before it, of a new member no
+        # later than a session from now, unless the session is paused: it ran out while a join or a
+        # sync was parked, whose answer starts it afresh.
         self.session_deadline_ms = SESSION_PAUSED
         self.lapsed_at_ms: int | None = None  # monotonic; rollcall.forgive.slow.member
 
@@ -228,8 +232,10 @@ class ClassicGroup(Group):
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance waits: the longest that any member asked for; 0 without members."""
-        longest = max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-        return max(longest, 0)
+        longest = 0
+        for member in self.members.values():
+            longest = max(longest, member.rebalance_timeout_ms)
+        return longest
 
     # ------------------------------------------------------------ for shared code: GroupView
 
@@ -366,6 +372,8 @@ class ClassicGroup(Group):
         for member in self.members.values():
             for name in {name for name, _ in member.protocols}:
                 counts[name] = counts.get(name, 0) + 1
+            parts = begun_part(member), member_part(member)
+            assert member.parts in (None, parts), "a member has changed since it was written"
         assert counts == self.protocol_counts, "protocol_counts is off"
         lapsed = {m.member_id for m in self.members.values() if m.lapsed_at_ms is not None}
         assert lapsed == self.lapsed_member_ids.keys(), "lapsed_member_ids is off"

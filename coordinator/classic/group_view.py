@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from coordinator.classic.events import Protocols
 from coordinator.group_view import GroupView
+from coordinator.member_identity import MemberIdentity
 from protocol.names import (
     GenerationId,
     GroupInstanceId,
@@ -33,11 +34,11 @@ class ClassicMemberView(Protocol):
     @property
     def client_host(self) -> str: ...
     @property
-    def caller_client_id(self) -> str: ...
+    def parts(self) -> tuple[bytes, bytes] | None: ...
     @property
-    def caller_host(self) -> str: ...
-    @property
-    def caller_principal(self) -> str | None: ...
+    def caller(self) -> MemberIdentity:
+        """For the log and the history: the process that really came."""
+
     @property
     def session_timeout_ms(self) -> int: ...
     @property

@@ -311,7 +311,7 @@ def _converted_member(
         subscribed_topic_names=tuple(sorted(set(subscription.topics))),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
-        principal=member.caller_principal,
+        principal=member.caller.principal,
     )
     return ConvertedMember(
         metadata, found.assigned, CurrentAssignment(epoch, epoch, assigned=owned)

@@ -9,7 +9,6 @@ from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView
 from history.entry_values import StandbyTasks
-from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.member_metadata import (
     CONNECT,
@@ -53,7 +52,7 @@ def _streams(
             return (), "opaque user data of Kafka Streams: standby tasks are not known"
         member = group.members.get(member_id)
         if tasks.standby and member is not None:
-            standby.append(StandbyTasks(caller_of(member), *tasks))
+            standby.append(StandbyTasks(member.caller, *tasks))
     standby.sort(key=lambda tasks: (-tasks.standby, tasks.member.member_id))
     return tuple(standby), ""
 

@@ -72,7 +72,7 @@ def trigger_of(
             return removed[member_id]
         member = group.members.get(member_id)
         if member is not None:
-            return caller_of(member)
+            return member.caller
     return MemberIdentity(event.trigger_ids[0]) if event.trigger_ids else None
 
 
@@ -97,23 +97,12 @@ def owner_of(member: ClassicMemberView) -> str:
     return member.group_instance_id or member.member_id
 
 
-def caller_of(member: ClassicMemberView) -> MemberIdentity:
-    """The process that joined last; Kafka's description of a static member has the first one."""
-    return MemberIdentity(
-        member.member_id,
-        member.group_instance_id,
-        member.caller_client_id,
-        member.caller_host,
-        member.caller_principal,
-    )
-
-
 def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> MemberIdentity:
     """The process of a static member; after a restart only the history has it."""
     for rebalance in rebalances:
         if rebalance.trigger is not None and rebalance.trigger.member_id == member.member_id:
             return rebalance.trigger
-    return caller_of(member)
+    return member.caller
 
 
 def offer_change(

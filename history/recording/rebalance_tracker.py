@@ -16,7 +16,6 @@ from coordinator.classic.events import (
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
-    JoinWait,
     MemberSynced,
     RebalanceBegun,
 )
@@ -218,12 +217,13 @@ class RebalanceTracker:
         running = self._running.get(group.group_id)
         began_ms = now.mono_ms if running is None else running.began_ms
 
-        def delay_ms(join: JoinWait) -> int:
-            return max(0, now.mono_ms - join.waited_ms - began_ms)
-
-        slowest = sorted(event.joins, key=delay_ms, reverse=True)[: self._limits.members]
-        first = tuple(JoinedMember(join.member, delay_ms(join)) for join in slowest)
-        left_out = len(event.joins) - len(first)
+        waited_ms = event.waited_ms
+        slowest = sorted(range(len(waited_ms)), key=waited_ms.__getitem__)[: self._limits.members]
+        first = tuple(
+            JoinedMember(event.joined[n], max(0, now.mono_ms - waited_ms[n] - began_ms))
+            for n in slowest
+        )
+        left_out = len(waited_ms) - len(first)
         absent, _ = self._limits.cut(event.absent)
         return GenerationBegunEntry(
             group.group_id,

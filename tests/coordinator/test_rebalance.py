@@ -202,7 +202,8 @@ def test_the_event_says_how_long_each_member_was_kept_waiting(world: World) -> N
     world.advance(700)
     world.join("g", follower)
     begun = world.events_of(GenerationBegun)[-1]
-    waits = {wait.member.member_id: wait.waited_ms for wait in begun.joins}
+    members = [member.member_id for member in begun.joined]
+    waits = dict(zip(members, begun.waited_ms, strict=True))
     assert waits == {leader: 700, follower: 0}
 
 

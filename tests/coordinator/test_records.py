@@ -2,28 +2,40 @@
 
 import string
 from struct import pack
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from coordinator.classic.generation_messages import (
+    BegunMember,
+    GenerationBegunValue,
+    OfferedProtocol,
+)
+from coordinator.classic.generation_record import generation_record
+from coordinator.classic.group import ClassicMember
 from coordinator.group import CommittedOffset
 from coordinator.record_schemas import OffsetCommitKey, OffsetCommitValue
 from coordinator.records import (
     add_offset_commits,
     add_offset_tombstones,
     batch_bytes_at_most,
+    bytes_part,
     decode_record,
     group_metadata_record,
+    group_record_of_parts,
     group_tombstone,
+    member_part,
     offset_commit_key,
     offset_commit_value,
     read_offset_commit_value,
     read_offset_key,
 )
+from coordinator.stored_records import StoredMember
 from protocol.compiler import writer
-from protocol.names import ZERO_TOPIC_ID, GroupId, TopicName
+from protocol.names import ZERO_TOPIC_ID, GenerationId, GroupId, MemberId, TopicName
 from protocol.primitives import Unwritable
 from storage.api import Record, RecordPair
 from storage.batch.record_batch import encode_batch
@@ -126,6 +138,89 @@ def test_a_group_without_a_type_a_protocol_and_a_leader_says_so_with_nulls() -> 
         + b"\x00\x00\x00\x00"
     )  # fmt: skip
     assert group_tombstone(GroupId("g")) == Record(record.key, None)
+
+
+MEMBERS: Final = st.builds(
+    StoredMember,
+    member_id=NAMES,
+    group_instance_id=st.none() | NAMES,
+    client_id=NAMES,
+    client_host=NAMES,
+    rebalance_timeout_ms=INT32,
+    session_timeout_ms=INT32,
+    subscription=st.binary(max_size=300),
+    assignment=st.binary(max_size=300),
+)
+
+
+@given(st.lists(MEMBERS, unique_by=lambda member: member.member_id), st.none() | NAMES)
+def test_a_record_put_together_from_parts_is_the_record(
+    members: list[StoredMember], name: str | None
+) -> None:
+    parts = {
+        member.member_id: member_part(member)
+        + bytes_part(member.subscription)
+        + bytes_part(member.assignment)
+        for member in members
+    }
+    written = group_record_of_parts(
+        GroupId("g"),
+        protocol_type=name,
+        generation_id=7,
+        protocol_name=name,
+        leader_id=name,
+        state_since_ms=5,
+        parts=parts,
+    )
+    assert written == group_metadata_record(
+        GroupId("g"),
+        protocol_type=name,
+        generation_id=7,
+        protocol_name=name,
+        leader_id=name,
+        state_since_ms=5,
+        members=members,
+    )
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 20_000])
+def test_a_generation_record_put_together_from_parts_is_as_its_schema_says(size: int) -> None:
+    members = [
+        ClassicMember(
+            member_id=MemberId(f"member-{n}"),
+            group_instance_id=None,
+            client_id="client",
+            client_host="/10.0.0.7",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=(("range", b"\0\1"), ("sticky", b"")),
+        )
+        for n in range(size)
+    ]
+    value = GenerationBegunValue(
+        7,
+        "consumer",
+        "range",
+        "member-0",
+        5,
+        [
+            BegunMember(
+                f"member-{n}",
+                None,
+                "client",
+                "/10.0.0.7",
+                60_000,
+                10_000,
+                [OfferedProtocol("range", b"\0\1"), OfferedProtocol("sticky", b"")],
+            )
+            for n in range(size)
+        ],
+    )
+    record = generation_record(
+        GroupId("g"), GenerationId(7), ("consumer", "range"), MemberId("member-0"), 5, members
+    )
+    assert record.value == writer(GenerationBegunValue, 0, prefix=b"\0\0")(value)
 
 
 def test_a_record_of_a_type_that_nobody_knows_is_not_decoded() -> None:

@@ -7,12 +7,14 @@ in deadline order. As Kafka: the forgiving of slow members is switched off, see 
 import pytest
 
 from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.delayed import session_slot
 from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCause
 from coordinator.classic.group_view import SESSION_PAUSED
-from protocol.names import ErrorCode, GroupState
+from protocol.names import ErrorCode, GroupId, GroupState
 from tests.world import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, World
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
+SHORT_MS = 6_000  # group.min.session.timeout.ms
 
 
 def test_a_silent_member_is_removed_and_the_others_have_to_rejoin(world: World) -> None:
@@ -125,6 +127,37 @@ def test_a_beat_while_the_session_is_paused_leaves_it_paused(world: World) -> No
     world.advance(1)
     assert world.heartbeat(group, group.leader_id) is ErrorCode.REBALANCE_IN_PROGRESS
     assert group.members[group.leader_id].session_deadline_ms == SESSION_PAUSED
+
+
+def test_answers_to_the_joins_of_new_members_need_no_new_timers(world: World) -> None:
+    """5,000 of them would be filed again in the turn that answers all."""
+    first = world.join("g", world.join("g").joined.member_id)
+    second = world.join("g", world.join("g").joined.member_id)
+    slots = [session_slot(GroupId("g"), member_id) for member_id in world.group().members]
+    before = [world.shard.purgatory.deadline_of(slot) for slot in slots]
+    world.advance(2 * world.settings.group_initial_rebalance_delay_ms)
+    assert not first.waits
+    assert not second.waits
+    assert [world.shard.purgatory.deadline_of(slot) for slot in slots] == before
+    world.advance(SESSION_TIMEOUT_MS - 1)
+    assert len(world.group().members) == 2
+    world.advance(1)
+    assert not world.group().members
+
+
+def test_a_new_member_that_joins_again_with_a_shorter_session_has_that_session(
+    world: World,
+) -> None:
+    world.given_stable_group(members=1)
+    member_id = world.join("g").joined.member_id
+    world.join("g", member_id)
+    world.join("g", member_id, session_timeout_ms=SHORT_MS)
+    world.join("g", world.group().leader_id)
+    assert member_id in world.group().members
+    world.advance(SHORT_MS - 1)
+    assert member_id in world.group().members
+    world.advance(1)
+    assert member_id not in world.group().members
 
 
 def test_a_new_member_whose_join_is_parked_is_given_up_after_five_minutes(world: World) -> None:

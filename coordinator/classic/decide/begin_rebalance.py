@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, CompleteJoin, EndInitialDelay
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.lapsed_members import lapsed_removed
 from coordinator.classic.decide.sessions import beat_ops
 from coordinator.classic.delayed import (
@@ -57,9 +56,7 @@ def decide_begin_rebalance(
         cause=command.cause,
         reason=command.reason,
         trigger_ids=command.trigger_ids,
-        waiting_for=tuple(
-            identity_of(m) for m in group.members.values() if m.awaiting_join is None
-        ),
+        waiting_for=tuple([m.caller for m in group.members.values() if m.awaiting_join is None]),
         rebalance_timeout_ms=group.rebalance_timeout_ms,
     )
     ops.append(_waiting(group, now, settings))

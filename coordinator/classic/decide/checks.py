@@ -9,8 +9,7 @@ Kafka's counterpart: `ClassicGroup.validateMember` and `supportsProtocols`, and
 from collections.abc import Iterable
 
 from coordinator.classic import events
-from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
-from coordinator.member_identity import MemberIdentity
+from coordinator.classic.group_view import ClassicGroupView
 from protocol.names import ApiKey, ErrorCode, GroupInstanceId, GroupState, MemberId
 
 
@@ -75,14 +74,3 @@ def has_place_for(group: ClassicGroupView, member_id: MemberId, max_size: int) -
             return member_id in group.members or len(group.members) < max_size
         case GroupState.ASSIGNING | GroupState.RECONCILING:
             raise AssertionError(f"{group.state} is no state of a classic group")
-
-
-def identity_of(member: ClassicMemberView) -> MemberIdentity:
-    """For the log and the history: the process that really came."""
-    return MemberIdentity(
-        member.member_id,
-        member.group_instance_id,
-        member.caller_client_id,
-        member.caller_host,
-        member.caller_principal,
-    )

@@ -10,12 +10,11 @@ from typing import Final
 
 from coordinator.classic import events
 from coordinator.classic.commands import CompleteJoin
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import generation_answer, members_for_leader
-from coordinator.classic.decide.protocol_choice import choose_protocol
+from coordinator.classic.decide.protocol_choice import choose_of_group
 from coordinator.classic.decide.sessions import beat_ops
 from coordinator.classic.delayed import DelayedJoin, DelayedSync, is_in_rebalance
-from coordinator.classic.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
+from coordinator.classic.events import LeaderCause, RemovalCause, RemovedMember
 from coordinator.classic.generation_record import end_generation_record, generation_record
 from coordinator.classic.generations import next_generation
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -60,7 +59,7 @@ def _removed(
         group.state,
         group.generation_id,
         RemovalCause.DID_NOT_REJOIN,
-        tuple(RemovedMember(identity_of(member)) for member in dropped),
+        tuple(RemovedMember(member.caller) for member in dropped),
     )
 
 
@@ -81,7 +80,7 @@ def _become_empty(group: ClassicGroupView, now: Now) -> Outcome:
 
 def _wait_longer(group: ClassicGroupView, missing: list[ClassicMemberView], now: Now) -> Outcome:
     """Only static members are left, and none of them is here: their sessions will tell."""
-    waiting_for = tuple(identity_of(member) for member in missing)
+    waiting_for = tuple(member.caller for member in missing)
     wait_ms = max(group.rebalance_timeout_ms, REJOIN_WAIT_MS_MIN)
     op = DelayedJoin(group, group.rebalance_id, now.mono_ms + wait_ms)
     return Outcome(
@@ -103,8 +102,8 @@ def _begin_generation(
                 group.group_id,
                 now.wall_ms,
                 LeaderCause.DID_NOT_REJOIN,
-                identity_of(leader),
-                identity_of(new_leader),
+                leader.caller,
+                new_leader.caller,
                 new_leader.rebalance_timeout_ms,
                 new_leader.session_timeout_ms,
                 new_leader.protocol_type,
@@ -113,7 +112,7 @@ def _begin_generation(
         )
         leader = new_leader
     assert group.protocol_type is not None
-    protocol_name = choose_protocol([member.protocols for member in members])
+    protocol_name = choose_of_group(group)
     generation_id = next_generation(group.newest_generation_id)
     happened.append(
         events.GenerationBegun(
@@ -130,10 +129,9 @@ def _begin_generation(
                 (m.metadata_for(protocol_name) for m in members),
             ),
             recorded=settings.generation_records,
-            joins=tuple(
-                JoinWait(identity_of(m), now.mono_ms - m.join_parked_at_ms) for m in joined
-            ),
-            absent=tuple(identity_of(member) for member in missing),
+            joined=[member.caller for member in joined],
+            waited_ms=[now.mono_ms - member.join_parked_at_ms for member in joined],
+            absent=tuple([member.caller for member in missing]),
         )
     )
     sync = DelayedSync(group, generation_id, now.mono_ms + group.rebalance_timeout_ms)

@@ -8,7 +8,6 @@ Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, EndSyncPhase, RebalanceCause
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
@@ -34,7 +33,7 @@ def decide_end_sync_phase(
         group.state,
         group.generation_id,
         RemovalCause.DID_NOT_SYNC,
-        tuple(RemovedMember(identity_of(member)) for member in gone),
+        tuple(RemovedMember(member.caller) for member in gone),
     )
     gone_ids = tuple(member.member_id for member in gone)
     begin = BeginRebalance(

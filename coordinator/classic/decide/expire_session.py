@@ -15,9 +15,9 @@ from coordinator.classic.commands import (
     ExpireSession,
     RebalanceCause,
 )
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.decide.lapsed_members import mark_lapsed, may_lapse
+from coordinator.classic.decide.sessions import new_member_op
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -41,7 +41,11 @@ def decide_expire_session(
     if member is None:
         return Outcome()
     if member.session_deadline_ms > now.mono_ms:
-        op = DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
+        deadline_ms = member.session_deadline_ms
+        if member.is_new:
+            op = new_member_op(group, member.member_id, member.session_timeout_ms, deadline_ms, now)
+        else:
+            op = DelayedHeartbeat(group.group_id, member.member_id, deadline_ms)
         return Outcome(ops=(op,))
     if not member.is_new and (member.awaiting_join is not None or member.awaiting_sync is not None):
         return Outcome(events=(events.SessionPaused(group.group_id, member.member_id),))
@@ -61,7 +65,7 @@ def _remove(group: ClassicGroupView, member: ClassicMemberView, now: Now) -> Out
         group.state,
         group.generation_id,
         RemovalCause.NEW_MEMBER_TIMED_OUT if member.is_new else RemovalCause.SESSION_EXPIRED,
-        (RemovedMember(identity_of(member)),),
+        (RemovedMember(member.caller),),
     )
     then: tuple[ClassicCommand, ...]
     if group.state is GroupState.PREPARING_REBALANCE:

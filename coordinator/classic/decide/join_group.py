@@ -15,7 +15,6 @@ from coordinator.classic.decide.checks import (
     check_member,
     fenced,
     has_place_for,
-    identity_of,
     supports_protocols,
 )
 from coordinator.classic.decide.join_answers import join_answer, members_for_leader, refuse_join
@@ -26,6 +25,7 @@ from coordinator.classic.decide.join_request import (
     supersede_join,
 )
 from coordinator.classic.decide.lapsed_members import resolve_lapses
+from coordinator.classic.decide.sessions import new_member_op
 from coordinator.classic.decide.static_members import decide_static_return
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import JoinKind, RemovalCause, RemovedMember
@@ -124,7 +124,7 @@ def _turn_away(
                 group.state,
                 group.generation_id,
                 RemovalCause.GROUP_FULL,
-                (RemovedMember(identity_of(member)),),
+                (RemovedMember(member.caller),),
             ),
         )
     elif request.member_id in group.pending_member_ids:
@@ -213,7 +213,7 @@ def _join_with_id(
 def _rejoin(group: ClassicGroupView, member: ClassicMemberView, command: Join, now: Now) -> Outcome:
     """A member is back. Does that ask for another generation, or does the present one stand?"""
     request, token = command.request, command.token
-    offers_the_same = offered_protocols(request) == member.protocols
+    offers_the_same = offered_protocols(request, member.protocols) is member.protocols
     is_leader = group.leader_id == member.member_id
     if group.state is GroupState.PREPARING_REBALANCE:
         return _park(group, member, command, now, ())
@@ -252,14 +252,20 @@ def _park(
         group.group_id,
         now.wall_ms,
         now.mono_ms,
-        identity_of(member),
+        member.caller,
         request.session_timeout_ms,
         rebalance_timeout_ms(request, token),
-        offered_protocols(request),
+        offered_protocols(request, member.protocols),
         token,
         join_reason(request),
     )
-    return Outcome(replies=supersede_join(member), events=(rejoined,), then=then)
+    ops: tuple[DelayedHeartbeat, ...] = ()
+    if member.is_new and request.session_timeout_ms < member.session_timeout_ms:
+        deadline_ms = member.session_deadline_ms
+        ops = (
+            new_member_op(group, member.member_id, request.session_timeout_ms, deadline_ms, now),
+        )
+    return Outcome(replies=supersede_join(member), events=(rejoined,), ops=ops, then=then)
 
 
 def _add_member(
@@ -271,6 +277,7 @@ def _add_member(
     settings: GroupSettings,
 ) -> Outcome:
     request, token = command.request, command.token
+    leader = group.members.get(group.leader_id)
     # A new member cannot beat yet, and may have gone unnoticed: its join is given up after a while.
     deadline_ms = now.mono_ms + settings.new_member_join_timeout_ms
     added = events.MemberAdded(
@@ -289,7 +296,7 @@ def _add_member(
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),
         protocol_type=request.protocol_type,
-        protocols=offered_protocols(request),
+        protocols=offered_protocols(request, () if leader is None else leader.protocols),
         session_deadline_ms=deadline_ms,
         token=token,
         reason=join_reason(request),
@@ -302,5 +309,5 @@ def _add_member(
             f"client reason: {join_reason(request)}"
         )
         then = (BeginRebalance(group.group_id, RebalanceCause.MEMBER_JOINED, reason, (member_id,)),)
-    op = DelayedHeartbeat(group.group_id, member_id, deadline_ms)
+    op = new_member_op(group, member_id, request.session_timeout_ms, deadline_ms, now)
     return Outcome(events=(added,), ops=(op,), then=then)

@@ -9,8 +9,10 @@ from protocol.names import ErrorCode
 from seams.reply_token import ReplyToken
 
 
-def offered_protocols(request: JoinGroupRequest) -> Protocols:
-    return tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
+def offered_protocols(request: JoinGroupRequest, kept: Protocols = ()) -> Protocols:
+    """If it offers the same as `kept`, it is that object: a large group keeps few of them."""
+    offered = tuple([(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols])
+    return kept if offered == kept else offered
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest, token: ReplyToken) -> int:

@@ -15,7 +15,6 @@ from coordinator.classic.commands import (
     RebalanceCause,
     RemoveLapsed,
 )
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.sessions import extend_session
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -47,7 +46,7 @@ def mark_lapsed(
         now.wall_ms,
         now.mono_ms,
         group.generation_id,
-        identity_of(member),
+        member.caller,
         member.session_timeout_ms,
         until_ms,
     )
@@ -87,7 +86,6 @@ def lapsed_removed(group: ClassicGroupView, now: Now) -> events.MembersRemoved:
         group.generation_id,
         RemovalCause.SESSION_EXPIRED,
         tuple(
-            RemovedMember(identity_of(group.members[member_id]))
-            for member_id in group.lapsed_member_ids
+            RemovedMember(group.members[member_id].caller) for member_id in group.lapsed_member_ids
         ),
     )

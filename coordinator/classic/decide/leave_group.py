@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, ClassicCommand, Leave, RebalanceCause
-from coordinator.classic.decide.checks import check_member, fenced, identity_of
+from coordinator.classic.decide.checks import check_member, fenced
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -105,7 +105,7 @@ class _Leave:
         member = self.group.members[member_id]
         self._dismiss(member)
         by_instance = leaving.member_id == UNKNOWN_MEMBER_ID
-        self.gone[member_id] = RemovedMember(identity_of(member), leaving.reason, by_instance)
+        self.gone[member_id] = RemovedMember(member.caller, leaving.reason, by_instance)
 
     def _refusal(self, leaving: MemberIdentity) -> ErrorCode:
         group = self.group

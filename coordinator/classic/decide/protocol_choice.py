@@ -7,7 +7,17 @@ Kafka's counterpart: `ClassicGroup.selectProtocol`.
 from collections.abc import Sequence
 
 from coordinator.classic.events import Protocols
+from coordinator.classic.group_view import ClassicGroupView
 from seams.java_hash import hash_map_order
+
+
+def choose_of_group(group: ClassicGroupView) -> str:
+    """The choice of all members. The group counts what they offer; most often all share one."""
+    size = len(group.members)
+    shared = [name for name, count in group.protocol_counts.items() if count == size]
+    if len(shared) == 1:
+        return shared[0]
+    return choose_protocol([member.protocols for member in group.members.values()])
 
 
 def choose_protocol(offers: Sequence[Protocols]) -> str:

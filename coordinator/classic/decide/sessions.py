@@ -2,15 +2,17 @@
 
 A deadline that moves later is a number; the op that is scheduled at the earlier one finds it there
 when it fires. A deadline that moves earlier, or that starts again after a pause, needs an op of its
-own. Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat`.
+own. New members have five minutes until their join is answered, and then one session. Their op is
+never further ahead than one session, so that the answers to 5,000 joins need no new ops.
+Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat`.
 """
 
 from collections.abc import Iterable
 
 from coordinator.classic import events
-from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.delayed import DelayedHeartbeat
-from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
+from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
+from protocol.names import MemberId
 from seams.now import Now
 
 
@@ -21,9 +23,22 @@ def beat_ops(
     ops = []
     for member in members:
         deadline_ms = now.mono_ms + member.session_timeout_ms
-        if deadline_ms < member.session_deadline_ms:
+        before_ms = member.session_deadline_ms
+        if deadline_ms < before_ms and (not member.is_new or before_ms == SESSION_PAUSED):
             ops.append(DelayedHeartbeat(group.group_id, member.member_id, deadline_ms))
     return ops
+
+
+def new_member_op(
+    group: ClassicGroupView,
+    member_id: MemberId,
+    session_timeout_ms: int,
+    session_deadline_ms: int,
+    now: Now,
+) -> DelayedHeartbeat:
+    """The op of a member whose join was not answered yet."""
+    deadline_ms = min(session_deadline_ms, now.mono_ms + session_timeout_ms)
+    return DelayedHeartbeat(group.group_id, member_id, deadline_ms)
 
 
 def extend_session(
@@ -41,7 +56,7 @@ def extend_session(
             group.group_id,
             now.wall_ms,
             group.generation_id,
-            identity_of(member),
+            member.caller,
             now.mono_ms - member.lapsed_at_ms,
             deadline_ms,
         ),

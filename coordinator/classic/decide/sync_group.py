@@ -11,11 +11,16 @@ from coordinator.classic import events
 from coordinator.classic.commands import AssignmentStored, RefuseAssignment, Sync
 from coordinator.classic.decide.checks import check_member, fenced
 from coordinator.classic.decide.lapsed_members import resolve_lapses
-from coordinator.classic.decide.stored_members import snapshot
+from coordinator.classic.events import Protocols
 from coordinator.classic.generation_record import end_generation_record
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Outcome, Reply
-from coordinator.records import batch_bytes_at_most, group_metadata_record
+from coordinator.records import (
+    batch_bytes_at_most,
+    bytes_part,
+    group_record_of_parts,
+    member_part,
+)
 from coordinator.settings import GroupSettings
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import ApiKey, ErrorCode, GroupState, MemberId
@@ -131,17 +136,24 @@ def _park(
 
 def _record(group: ClassicGroupView, assignments: Mapping[MemberId, bytes]) -> Record:
     """The generation with all its members: one record, stored whole or not at all."""
-    return group_metadata_record(
+    subscriptions: dict[Protocols, bytes] = {}  # most members offer the same
+    parts: dict[MemberId, bytes] = {}
+    for member_id, member in group.members.items():
+        protocols = member.protocols
+        subscription = subscriptions.get(protocols)
+        if subscription is None:
+            subscription = bytes_part(member.metadata_for(group.protocol_name))
+            subscriptions[protocols] = subscription
+        begins = member_part(member) if member.parts is None else member.parts[1]
+        parts[member_id] = begins + subscription + bytes_part(assignments.get(member_id, b""))
+    return group_record_of_parts(
         group.group_id,
         protocol_type=group.protocol_type,
         generation_id=group.generation_id,
         protocol_name=group.protocol_name,
         leader_id=group.leader_id,
         state_since_ms=group.state_since_ms,
-        members=(
-            snapshot(member, group.protocol_name, assignments.get(member.member_id, b""))
-            for member in group.members.values()
-        ),
+        parts=parts,
     )
 
 

@@ -352,7 +352,8 @@ def generation_begun(*waited_ms: int) -> groups.GenerationBegun:
         leader_id=MemberId("m-1"),
         subscribed_topics=None,
         recorded=True,
-        joins=tuple(groups.JoinWait(MEMBER, waited) for waited in waited_ms),
+        joined=(MEMBER,) * len(waited_ms),
+        waited_ms=waited_ms,
         absent=(),
     )
 
