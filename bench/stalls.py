@@ -58,6 +58,12 @@ SCRAPE_S: Final = 2.0
 FILLED_PARTITIONS: Final = 50
 BUCKETS_MS: Final[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 50.0, 100.0)
 SHOWN: Final = 12
+BESIDE: Final = {
+    "rollcall_snapshots_taken_total": "Snapshotter._check_forever",
+    "rollcall_cleaner_runs_total": "LogCleaner._run_forever",
+}
+"""What must have run beside the load, and the task of the loop that runs it."""
+
 RESULT_FILE: Final = "ROLLCALL_BENCH_STALLS"
 
 VERSIONS: Final = {
@@ -70,11 +76,11 @@ VERSIONS: Final = {
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": 500,
     "group.max.session.timeout.ms": 1_800_000,
-    "offsets.topic.segment.bytes": 1 << 17,
+    "offsets.topic.segment.bytes": 1 << 15,
     "log.cleaner.backoff.ms": 1_000,
-    "log.cleaner.min.compaction.lag.ms": 0,
+    "rollcall.offsets.history.ms": 0,
     "log.cleaner.min.cleanable.ratio": 0.1,
-    "rollcall.snapshot.bytes": 1 << 16,
+    "rollcall.snapshot.bytes": 1 << 15,
 }
 
 
@@ -455,9 +461,12 @@ def main() -> None:
             uvloop.run(fill(port, arguments.offsets))
         with daemon(folder, measured=True) as (port, admin_port):
             metrics = uvloop.run(use(port, admin_port, arguments))
-        for name in ("rollcall_snapshots_taken_total", "rollcall_cleaner_runs_total"):
-            print(f"{name} {metrics.get(name, 0):g}")
-        show(json.loads(Path(folder, "times").read_text()))
+        found = json.loads(Path(folder, "times").read_text())
+        for name, task in BESIDE.items():
+            ms = found["call cpu"][1].get(f"task {task}", BUCKETS_MS[0])
+            print(f"{name} {metrics[name]:g}, longest call of {task}: at most {ms:.2f} ms")
+            assert metrics[name], "it had nothing to do: nothing is shown for it"
+        show(found)
 
 
 if __name__ == "__main__":
