@@ -56,6 +56,6 @@ def hash_map_order(keys: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=_KEYS_CACHED)
 def spread_hash(key: str) -> int:
-    """`HashMap.hash`, kept: whoever has time for it early may ask before `hash_map_order` does."""
+    """`HashMap.hash`. It is kept: a caller may ask early, before `hash_map_order` needs it."""
     value = java_hash(key) & 0xFFFF_FFFF
     return value ^ value >> 16

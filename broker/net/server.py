@@ -22,7 +22,7 @@ from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
 from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
-from broker.net.quotas import FLUSH_S_MAX, PASS_S_MAX, Quotas
+from broker.net.quotas import CLOSED_A_FLUSH_MAX, FLUSH_S_MAX, PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import OnAnswer, Route
 from broker.net.sockets import Bound, listen
@@ -249,14 +249,16 @@ class Server:
         self._pass_s = 0.0  # the pass over the sockets is over
         self.is_pass_over = False
         ends_s = self.stopwatch() + FLUSH_S_MAX
+        closed = 0
         for _ in range(len(self._to_flush)):
             connection = self._to_flush.popleft()
+            closed += connection.closing
             try:
                 if connection.flush():
                     self._postponed[connection] = None
             except Exception as error:  # noqa: BLE001 - one client's fault must not reach another
                 self.turn_failed(connection, error)
-            if self.stopwatch() >= ends_s:
+            if closed >= CLOSED_A_FLUSH_MAX or self.stopwatch() >= ends_s:
                 break
         self._run_postponed()
         if self._to_flush or self._postponed:

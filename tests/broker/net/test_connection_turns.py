@@ -8,7 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from broker.net.connection import UNREAD_BYTES_MAX
-from broker.net.quotas import FLUSH_S_MAX, PASS_S_MAX, REQUESTS_A_TURN_MAX, TURN_S_MAX
+from broker.net.quotas import (
+    CLOSED_A_FLUSH_MAX,
+    FLUSH_S_MAX,
+    PASS_S_MAX,
+    REQUESTS_A_TURN_MAX,
+    TURN_S_MAX,
+)
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -189,6 +195,21 @@ def test_answers_to_many_are_written_in_slices() -> None:
     for pipe in pipes:
         pipe.read()
     assert all(pipe.answered == [1] for pipe in pipes)
+
+
+def test_many_clients_that_go_at_once_are_closed_in_slices() -> None:
+    wire = Wire()
+    pipes = [wire.connect() for _ in range(2 * CLOSED_A_FLUSH_MAX + 1)]
+    for pipe in pipes:
+        pipe.end()
+        pipe.arrive()
+    closed = []
+    while len(wire.server.connections):
+        before = len(wire.server.connections)
+        wire.loop.run_pass()
+        closed.append(before - len(wire.server.connections))
+    assert max(closed) == CLOSED_A_FLUSH_MAX
+    assert sum(closed) == len(pipes)
 
 
 def _make_slow(pipe: Pipe, work: Work) -> None:
