@@ -205,7 +205,7 @@ def describe_build() -> str:
 def describe_interpreter() -> str:
     """The Python that runs this, and how it was configured as far as speed depends on it.
 
-    A distribution may profile and link its own way: Debian's has PGO without the option.
+    A distribution may profile and link its own way: Debian's has PGO and LTO without the options.
     """
     import sysconfig
 
