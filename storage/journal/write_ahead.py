@@ -13,6 +13,10 @@ big-endian:
                         1 declare: reference u32, partition i32, topic id (16), topic (u16 + utf8)
                         2 batch:   reference u32, length u32, a record batch v2 with its offsets
 
+The first write to blocks that are only preallocated also changes the file's metadata, which each
+sync would then have to write too. So with the first group beyond what this process has written, a
+stretch of zeros behind it is written, and the groups that follow overwrite these.
+
 A group is what one flush made durable: all of it counts or nothing. Bytes of an earlier pass carry
 an earlier epoch, so they are never taken for groups of this one; the slots alternate so that a torn
 slot leaves the other. A group begins in a sector of its own, so that a torn write cannot reach into
@@ -27,7 +31,7 @@ proves that an acknowledged group was damaged: that is Corrupt, not a torn tail.
 from collections.abc import Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import google_crc32c
@@ -40,6 +44,9 @@ FIRST_GROUP = 8192
 _SLOT_BYTES = 4096
 _SECTOR_BYTES = 512
 _READ_BYTES = 1 << 20
+
+ZEROS_AHEAD: Final = 1 << 18
+"""Bytes that are written behind a group where nothing was written yet."""
 
 _SLOT = Struct(">8sQB")
 _SLOT_CRC = Struct(">I")
@@ -129,6 +136,7 @@ class WriteAhead:
         "_last_found",
         "_next_slot",
         "_position",
+        "_written_end",
         "end_position",
         "epoch",
         "path",
@@ -148,6 +156,7 @@ class WriteAhead:
         self._chunk_start = 0
         self._next_slot = 0  # never the one that counts
         self._position = FIRST_GROUP
+        self._written_end = FIRST_GROUP  # by this process, zeros included
         self.end_position = FIRST_GROUP  # where the scan of a start ended
         is_new = not disk.exists(path)
         self._file: File = disk.open(path, create=True)
@@ -169,8 +178,11 @@ class WriteAhead:
         payload = b"".join(entries)
         covered = _GROUP_COVERED.pack(self.epoch, sequence, len(payload)) + payload
         group = _GROUP_PREFIX.pack(_GROUP_MAGIC, google_crc32c.value(covered)) + covered
-        self._file.pwrite(group, self._position)
-        self._position = _next_sector(self._position + len(group))
+        position, self._position = self._position, _next_sector(self._position + len(group))
+        if self._is_synced and self._position > self._written_end:
+            self._written_end = min(self._position + ZEROS_AHEAD, self._capacity)
+            group = group.ljust(self._written_end - position, b"\0")
+        self._file.pwrite(group, position)
 
     def sync(self) -> None:
         self._file.sync()
@@ -183,6 +195,7 @@ class WriteAhead:
             self._file.truncate(self._capacity)
         if size != self._capacity:
             self._file.allocate(self._capacity)
+            self._written_end = FIRST_GROUP
         if not self.epoch:
             self._write_slot(epoch)  # a file with groups in it has no blank slot, ever
         self._write_slot(epoch)

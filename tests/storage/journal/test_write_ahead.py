@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from storage.api import Corrupt, TopicPartition
 from storage.journal.write_ahead import (
     FIRST_GROUP,
+    ZEROS_AHEAD,
     Declared,
     Journaled,
     WriteAhead,
@@ -92,6 +93,46 @@ def test_room_counts_down_to_the_end_of_the_file() -> None:
     assert disk.open(PATH).size() == CAPACITY
     journal.begin_pass(journal.epoch + 1)
     assert journal.room == room
+
+
+def test_blocks_get_zeros_before_groups_need_them() -> None:
+    disk = new_disk()
+    journal = opened(disk, capacity=4 * ZEROS_AHEAD)
+    groups(journal)
+    journal.begin_pass(1)
+    file = disk.open(PATH)
+    dead, zeros_end = b"\xff" * ZEROS_AHEAD, FIRST_GROUP + 512 + ZEROS_AHEAD
+    for start in range(FIRST_GROUP, 4 * ZEROS_AHEAD, ZEROS_AHEAD):
+        file.pwrite(dead[: 4 * ZEROS_AHEAD - start], start)
+    write(journal, b"first")
+    behind = file.pread(4 * ZEROS_AHEAD, FIRST_GROUP + 512)
+    assert behind == bytes(ZEROS_AHEAD) + b"\xff" * (4 * ZEROS_AHEAD - zeros_end)
+
+    file.pwrite(dead, FIRST_GROUP + 512)  # what is written is not written again
+    journal.write([b"second"], 1)
+    assert file.pread(ZEROS_AHEAD - 512, FIRST_GROUP + 1_024) == dead[512:]
+
+    journal.write([bytes(ZEROS_AHEAD)], 2)  # beyond the zeros
+    journal.begin_pass(2)
+    file.pwrite(dead, zeros_end)
+    write(journal, b"x" * (ZEROS_AHEAD - 600), b"y" * (ZEROS_AHEAD - 600))
+    assert file.pread(8, FIRST_GROUP + 2 * ZEROS_AHEAD - 1_000) == dead[:8]
+    assert [len(payload) for payload in found(disk)] == [ZEROS_AHEAD - 600] * 2
+
+
+def test_zeros_end_with_the_file() -> None:
+    disk = new_disk()
+    journal = started(disk)
+    write(journal, b"first")
+    assert disk.open(PATH).size() == CAPACITY
+
+
+def test_a_pass_without_syncs_needs_no_zeros() -> None:
+    disk = new_disk()
+    journal = started(disk, is_synced=False)
+    disk.open(PATH).pwrite(b"dead", FIRST_GROUP + 512)
+    write(journal, b"first")
+    assert disk.open(PATH).pread(4, FIRST_GROUP + 512) == b"dead"
 
 
 def test_a_group_that_is_torn_at_any_byte_ends_the_scan() -> None:
