@@ -39,11 +39,18 @@ _NOT_RECORDED_ALONE: Final = (
 )
 
 
+_PERHAPS_NOT_RECORDED: Final = frozenset(
+    (*_NOT_RECORDED_ALONE, OffsetsCommitted, PendingOffsetsEnded)
+)
+
+
 def is_history(happened: Sequence[Event]) -> bool:
     """Is there anything for the history? A member's ordinary commit is not recorded."""
     if not happened:
         return False
     last = happened[-1]
+    if type(last) not in _PERHAPS_NOT_RECORDED:  # one look in place of six
+        return True
     if isinstance(last, OffsetsCommitted):
         return last.generation_id == NO_GENERATION
     if isinstance(last, PendingOffsetsEnded) and last.is_commit:

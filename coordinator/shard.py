@@ -285,7 +285,7 @@ class Shard:
         for op in outcome.ops:
             self._store.schedule(op)
         for event in events:
-            if not isinstance(event, SessionExtended):  # one with every commit, of no interest
+            if type(event) is not SessionExtended:  # one with every commit, of no interest
                 self._observe(event)
 
     def _offsets_outcome(

@@ -105,7 +105,8 @@ class HistoryLog:
             entries = self.recorder.record(group, happened, now)
             if self._loaded:
                 self._append_loaded(now)  # later entries follow it
-            self._append(entries, EVENTS_PER_BATCH, now)
+            if entries:
+                self._append(entries, EVENTS_PER_BATCH, now)
             for listener in self._turn_listeners:
                 listener(happened, now)
         except Exception as error:  # noqa: BLE001 - a fault here is no reason to refuse a client

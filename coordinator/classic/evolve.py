@@ -29,12 +29,17 @@ def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
         return
     group.open_tables()
     match event:
-        case events.MemberIdAssigned():
-            _member_id_assigned(group, event)
-        case events.MemberAdded():
-            _member_added(group, event)
+        # Those of each member first: a case that does not match costs 50 ns.
+        case events.SyncParked():
+            _sync_parked(group, event)
         case events.MemberRejoined():
             _member_rejoined(group, event)
+        case events.MemberSynced():
+            _member_synced(group, event)
+        case events.MemberAdded():
+            _member_added(group, event)
+        case events.MemberIdAssigned():
+            _member_id_assigned(group, event)
         case events.StaticMemberReplaced():
             _static_member_replaced(group, event)
         case events.MembersRemoved():
@@ -59,10 +64,6 @@ def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
             _generation_begun(group, event)
         case events.GroupEmptied():
             _group_emptied(group, event)
-        case events.SyncParked():
-            _sync_parked(group, event)
-        case events.MemberSynced():
-            _member_synced(group, event)
         case events.AssignmentReceived():
             group.assignment_is_stored_now = True
         case events.GroupStabilized():

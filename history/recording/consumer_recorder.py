@@ -7,8 +7,12 @@ of each turn to a `ConsumerTurnRecorder`.
 from collections.abc import Sequence
 from typing import Final
 
+from coordinator.classic.group import ClassicGroup
 from coordinator.consumer.events import GroupEpochBumped
 from coordinator.consumer.group_view import ConsumerGroupView
+from coordinator.events import ConversionRefused, Event, GroupConverted, GroupCreated
+from coordinator.group import GroupType
+from coordinator.group_types import AnyGroupView
 from history.entries import GroupLoadedEntry, HistoryEntry
 from history.recording.consumer_state import CONSUMER_GROUP, ConsumerRecordingState
 from history.recording.consumer_turn import ConsumerTurn
@@ -20,6 +24,22 @@ from protocol.names import GroupId, GroupState
 from seams.now import Now
 
 _UNSETTLED: Final = (GroupState.ASSIGNING, GroupState.RECONCILING)
+
+
+_OF_A_TYPE: Final = frozenset((GroupCreated, GroupConverted, ConversionRefused))
+
+
+def is_of_consumers(group: AnyGroupView | None, happened: Sequence[Event]) -> bool:
+    """Whether the group is a consumer group before or after the turn, or was asked to become one.
+
+    A conversion is the first event of its turn, as a creation is.
+    """
+    if group is not None and not isinstance(group, ClassicGroup):
+        return True
+    first = happened[0] if happened else None
+    if type(first) not in _OF_A_TYPE:
+        return False
+    return not isinstance(first, GroupCreated) or first.group_type is GroupType.CONSUMER
 
 
 class ConsumerRecorder:

@@ -6,7 +6,7 @@ those without state from direct_entries.py. docs/history.md describes the rules 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, assert_never, cast
+from typing import Final, assert_never, cast, get_args
 
 from coordinator.classic.events import (
     AssignmentDropped,
@@ -19,6 +19,7 @@ from coordinator.classic.events import (
     GroupStabilized,
     InitialDelayExtended,
     JoinRefused,
+    MemberAdded,
     MemberIdAssigned,
     MemberRejoined,
     MembersRemoved,
@@ -38,7 +39,6 @@ from coordinator.classic.group_view import ClassicGroupView
 from coordinator.consumer.events import ConsumerEvent, ConsumerMemberRemoved
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.events import (
-    ConversionEvent,
     ConversionRefused,
     Event,
     GroupConverted,
@@ -75,7 +75,7 @@ from history.recording.attribution import (
     removal_of,
 )
 from history.recording.changed_topics import ChangedTopics
-from history.recording.consumer_recorder import ConsumerRecorder
+from history.recording.consumer_recorder import ConsumerRecorder, is_of_consumers
 from history.recording.consumer_state import ConsumerRecordingState
 from history.recording.consumer_turn_recorder import REMOVALS, ConsumerTurnRecorder
 from history.recording.direct_entries import WAITING_FOR_MAX, direct_entry
@@ -118,29 +118,7 @@ _MembershipEvent = (
     | StaticMemberReplaced
     | MembersRemoved
 )
-_MEMBERSHIP_EVENTS: Final = (
-    MemberRejoined,
-    MemberSynced,
-    RebalanceBegun,
-    GenerationBegun,
-    AssignmentReceived,
-    GroupStabilized,
-    StaticMemberReplaced,
-    MembersRemoved,
-)
-
-
-def _is_of_consumers(group: AnyGroupView | None, happened: Sequence[Event]) -> bool:
-    """Whether the group is a consumer group before or after the turn, or was asked to become one.
-
-    A conversion is the first event of its turn, as a creation is.
-    """
-    if group is not None and not isinstance(group, ClassicGroup):
-        return True
-    first = happened[0] if happened else None
-    if isinstance(first, GroupCreated):
-        return first.group_type is GroupType.CONSUMER
-    return isinstance(first, ConversionEvent)
+_MEMBERSHIP_EVENTS: Final = frozenset(get_args(_MembershipEvent))
 
 
 class HistoryRecorder:
@@ -166,7 +144,7 @@ class HistoryRecorder:
     ) -> list[HistoryEntry]:
         """The entries of one turn; they are applied to the index."""
         recorded: list[HistoryEntry] = []
-        if _is_of_consumers(group, happened):
+        if is_of_consumers(group, happened):
             # One by one: what follows may read the index.
             for entry in self._consumer_turn(group, happened, now):
                 self._index.apply(entry)
@@ -259,12 +237,13 @@ class HistoryRecorder:
     def _entries(
         self, group: ClassicGroupView | None, event: _ClassicTurnEvent, now: Now
     ) -> Iterable[HistoryEntry]:
-        # First what a rebalance consists of: one check, where a match needs up to 13 cases. A join
-        # and sync of one member: 654 bytecodes here, now 185.
-        if isinstance(event, _MEMBERSHIP_EVENTS):
+        # First what a rebalance consists of: one look, where a match needs up to 13 cases.
+        if type(event) in _MEMBERSHIP_EVENTS:
             assert group is not None
-            return self._membership_entries(group, event, now)
+            return self._membership_entries(group, cast("_MembershipEvent", event), now)
         match event:
+            case MemberAdded():
+                return (direct_entry(group, event),)
             case offset_events.OffsetsCommitted() | offset_events.OffsetsDeleted():
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
             case GroupDeleted():
@@ -299,6 +278,17 @@ class HistoryRecorder:
                 | offset_events.PendingOffsetsDeleted()
             ):
                 return ()  # not recorded
+            case (
+                MemberRejoined()
+                | MemberSynced()
+                | RebalanceBegun()
+                | GenerationBegun()
+                | AssignmentReceived()
+                | GroupStabilized()
+                | StaticMemberReplaced()
+                | MembersRemoved()
+            ):
+                raise AssertionError(f"{type(event).__name__} is one of _MEMBERSHIP_EVENTS")
             case _:
                 return (direct_entry(group, event),)
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, datetime
 from typing import get_args
 
 import pytest
@@ -12,7 +13,7 @@ from broker.observe import cleaner_events as cleaner
 from broker.observe import events as shell
 from broker.observe.counters import COUNTING
 from broker.observe.log_lines import VALUE_CHARS_MAX
-from broker.observe.observer import LOG_LINES, Observer, open_log
+from broker.observe.observer import LOG_LINES, Observer, open_log, sentence_writer
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -241,6 +242,36 @@ def test_behind_a_sentence_people_read_who_has_logged_in(
     Observer(open_log("human", "info", stream))(expired)
     sentence = "Member m-1 in group billing has failed, removing it from the group."
     assert stream.getvalue().partition("] ")[2] == f"{sentence}{behind}\n"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        MEMBER,
+        MEMBER._replace(principal="User:alice"),
+        MEMBER._replace(member_id=MemberId("\x1b[31m red\n")),
+        MEMBER._replace(member_id=MemberId("m" * 2_000)),
+    ],
+)
+def test_the_short_way_writes_the_same_line(stream: io.StringIO, member: MemberIdentity) -> None:
+    event = removed(RemovalCause.SESSION_EXPIRED, member)
+    Observer(open_log("human", "info", stream))(event)
+    long_way = stream.getvalue().partition(" ")[2]
+    stream.seek(0)
+    stream.truncate()
+    Observer(open_log("human", "info", stream), "info", sentence_writer("human", stream))(event)
+    time, _, line = stream.getvalue().partition(" ")
+    assert line == long_way
+    assert datetime.fromisoformat(time).tzinfo is UTC
+
+
+@pytest.mark.parametrize(("style", "is_terminal"), [("json", False), ("human", True)])
+def test_there_is_no_short_way_for_lines_of_other_forms(style: str, is_terminal: bool) -> None:
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return is_terminal
+
+    assert sentence_writer(style, Stream()) is None
 
 
 def test_words_of_our_own_have_their_values_behind_them(stream: io.StringIO) -> None:
