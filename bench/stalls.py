@@ -44,7 +44,6 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.names import ApiKey, ErrorCode
-from rollcall.program import use_program_path
 
 GROUP_SIZE: Final = 10
 TOPIC: Final = "stalls"
@@ -63,6 +62,12 @@ BESIDE: Final = {
     "rollcall_cleaner_runs_total": "LogCleaner._run_forever",
 }
 """What must have run beside the load, and the task of the loop that runs it."""
+
+MEASURED: Final = (
+    "from rollcall.program import use_program_path; use_program_path(); "
+    "from bench.stalls import serve; serve()"
+)
+"""First of all where the modules are: some that are compiled and some that are not do not mix."""
 
 RESULT_FILE: Final = "ROLLCALL_BENCH_STALLS"
 
@@ -143,7 +148,8 @@ class MeasuringLoop(uvloop.Loop):
         name = getattr(callback, "__qualname__", type(callback).__name__)
         task = getattr(callback, "__self__", None)
         if isinstance(task, asyncio.Task):
-            name = f"task {task.get_coro().__qualname__}"  # type: ignore[union-attr]
+            coroutine = task.get_coro()  # or a step of an asynchronous generator
+            name = f"task {getattr(coroutine, '__qualname__', type(coroutine).__name__)}"
         return functools.partial(self.call, name, callback)
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
@@ -219,7 +225,6 @@ class Collections:
 
 def serve() -> None:
     """`rollcall serve` on the measuring loop; its times are in a file when it has stopped."""
-    use_program_path()
     from broker import main as daemon
     from cli.main import main as run
 
@@ -409,6 +414,7 @@ async def scrape(admin_port: int) -> dict[str, float]:
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     lines = (await reader.read()).decode().splitlines()
     writer.close()
+    assert " 200 " in lines[0], lines[0]
     samples = (line.split() for line in lines if line.startswith("rollcall_") and "{" not in line)
     return {name: float(value) for name, value, *_ in samples}
 
@@ -418,8 +424,16 @@ async def scrape(admin_port: int) -> dict[str, float]:
 
 @contextmanager
 def daemon(folder: str, *, measured: bool) -> Iterator[tuple[int, int]]:
-    command = [sys.executable, "-m", "bench.stalls" if measured else "rollcall"]
-    command += ["serve", "--data-dir", f"{folder}/data", "--listen", "127.0.0.1:0"]
+    run = ("-c", MEASURED) if measured else ("-m", "rollcall")
+    command = [
+        sys.executable,
+        *run,
+        "serve",
+        "--data-dir",
+        f"{folder}/data",
+        "--listen",
+        "127.0.0.1:0",
+    ]
     command += ["--admin", "127.0.0.1:0"]
     for name, value in SETTINGS.items():
         command += ["--set", f"{name}={value}"]
@@ -447,9 +461,6 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["serve"]:
-        serve()
-        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--joining", type=int, default=5_000)

@@ -19,7 +19,7 @@ from typing import Final
 from broker.lag.skipped_groups import METRICS, SkippedGroups
 from broker.metrics.family import escaped, number
 from broker.metrics.lag import LagSource, ShownLag
-from broker.metrics.owners import NO_OWNER, OwnerLabels
+from broker.metrics.owners import NO_OWNER, LabelsOfOwners, OwnerLabels
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group_types import AnyGroupView, generation_of
 from history.lag.model import LagStatus
@@ -205,7 +205,9 @@ class Labelled:
             if len(partitions) > room:
                 partitions = sorted(partitions, key=_most_lag)[:room]
             room -= len(partitions)
-            owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
+            owned: LabelsOfOwners = {}
+            if owners is not None:
+                owned = yield from owners.of(self._coordinator.group(shown.group_id))
             quoted = shown.quoted
             for topic, partition, committed, lag, seconds, status in partitions:
                 place = (topic, partition)
