@@ -6,7 +6,8 @@ The logs resemble real ones: hundreds of groups and topics with names of differe
 metadata, tombstones, group records, transactions with their markers, values of every version; in
 batches of 1, 10, 100 and 1,000 records, of mixed sizes, and compressed with each codec. A loop in
 plain Python over the daemon's own readers is measured beside it. CPU time of one process, the best
-of several runs; the logs are measured alternately, so that other load affects all of them.
+of several runs; the logs are measured alternately, so that other load affects all of them. The
+compiled build reads usual commits in C; with ROLLCALL_PURE=1 numpy reads all.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from coordinator.records import (
     offset_commit_key,
     offset_commit_value,
 )
+from pipeline.decode.compiled_commits import compiled_reader
 from pipeline.read.data_source import read_piece
 from pipeline.read.segments import pieces, segments
 from pipeline.tables import COMMITS
@@ -106,6 +108,11 @@ def make_log(folder: Path, name: str, size: int) -> int:
     return offset
 
 
+def reader_in_use() -> str:
+    """For the first line of a result: which of the two readers it is of."""
+    return "usual commits in C" if compiled_reader() is not None else "numpy alone"
+
+
 def decode(folder: Path) -> float:
     """Rows a second of CPU time, through the source's own reading of a segment."""
     (segment, *_) = segments(str(folder), OFFSETS_TOPIC)
@@ -153,6 +160,7 @@ def main() -> None:
                 best[name] = max(best[name], decode(folder / name))
                 if turn < 2:
                     slow[name] = max(slow[name], row_loop(folder / name))
+        print(reader_in_use())
         for name in names:
             size = (options.megabytes << 20) / records[name]
             print(

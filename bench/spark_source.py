@@ -209,6 +209,7 @@ def main() -> None:
     parser.add_argument("--parts", default=PARTS)
     options = parser.parse_args()
     parts = options.parts.split(",")
+    print(f"decoder: {decoder.reader_in_use()}", flush=True)
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
         if "decoder" in parts:

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from pipeline.decode.offset_commits import KeyValues
 from pipeline.decode.record_extents import BatchExtents
-from pipeline.decode.vector_reads import Bytes, Octets, numbers, validity
+from pipeline.decode.vector_reads import Ints, Octets, numbers, validity
 from pipeline.tables import Table
 from rollcall.compiled import load_extension
 from rollcall.program import program_path
@@ -36,15 +37,16 @@ _NUMBERS: Final = {
     "tombstone": np.uint8,  # the other way round: whether there is a value
     "producer_id": np.int64,
     "transactional": np.uint8,
+    "log_partition": np.int32,
 }
 _TEXTS: Final = frozenset({"group", "topic", "metadata", "topic_id"})
+_OF_KEYS: Final = frozenset({"group", "topic"})
 _ORDER: Final = (
     "log_offset", "log_timestamp_ms", "group", "topic", "partition", "committed_offset",
     "leader_epoch", "metadata", "commit_timestamp_ms", "topic_id", "value_version", "tombstone",
-    "producer_id", "transactional",
+    "producer_id", "transactional", "log_partition",
 )  # fmt: skip
-"""The columns in the order of commit_reader.c. `log_partition` and `expire_timestamp_ms` are the
-same in all usual rows."""
+"""The columns in the order of commit_reader.c. `expire_timestamp_ms` is null in all usual rows."""
 
 _NEEDS_LIVING: Final = frozenset(
     {"committed_offset", "metadata", "commit_timestamp_ms", "value_version"}
@@ -68,32 +70,42 @@ def usual_commits(
 ) -> UsualCommits | None:
     """The commits of these batches from the one offset up to the other, with the columns of the
     table. None: they must be read with numpy."""
-    reader = compiled_reader()
-    counts = found.batches.column("count")
-    content = found.content
+    reader, content = compiled_reader(), found.content
     if reader is None or len(content.octets) > _BYTES_MAX:
         return None
-    possible = np.minimum(counts, found.batches.end - found.batches.begin)
-    room = int(possible.sum())
-    columns = _Columns(table, content, room)
+    batches = found.batches
+    possible = np.minimum(batches.column("count"), batches.end - batches.begin)
+    columns = _Columns(table, content.size, content.size, int(possible.sum()))
     said = reader.read_batches(
-        content.octets, found.batches.position, found.batches.begin, found.batches.end,
-        begin, _NO_END if end is None else end, room, columns.in_order(),
+        content.octets, batches.position, batches.begin, batches.end,
+        partition, begin, _NO_END if end is None else end, columns.room, columns.in_order(),
     )  # fmt: skip
-    if said is None:
+    return columns.commits(said)
+
+
+def usual_records(
+    records: KeyValues, partition: Ints, offset: Ints, timestamp_ms: Ints, table: Table
+) -> UsualCommits | None:
+    """The same of records whose batches are not known, as a broker's consumer has them."""
+    reader, keys, values = compiled_reader(), records.keys, records.values
+    if reader is None or max(len(keys.octets), len(values.octets)) > _BYTES_MAX:
         return None
-    rows, last = said
-    arrays = columns.arrays(rows, partition)
-    if arrays is None:
-        return None
-    return UsualCommits(pa.RecordBatch.from_arrays(arrays, schema=table.schema), last)
+    columns = _Columns(table, keys.size, values.size, len(records))
+    said = reader.read_records(
+        keys.octets, records.key_at, records.key_bytes,
+        values.octets, records.value_at, records.value_bytes,
+        partition, offset, timestamp_ms, columns.room, columns.in_order(),
+    )  # fmt: skip
+    return columns.commits(said)
 
 
 class _Columns:
     """What the reader fills: for a text the end of each, and the bytes of all."""
 
-    def __init__(self, table: Table, content: Bytes, room: int) -> None:
+    def __init__(self, table: Table, key_bytes: int, value_bytes: int, room: int) -> None:
+        """For so many rows, whose keys and values have so many bytes."""
         self._table = table
+        self.room = room
         wanted = set(table.schema.names)
         if wanted & _NEEDS_LIVING:
             wanted.add("tombstone")
@@ -102,7 +114,8 @@ class _Columns:
         }
         self._ends = {name: np.empty(room + 1, np.int32) for name in _TEXTS & wanted}
         self._octets: dict[str, Octets] = {
-            name: np.empty(content.size, np.uint8) for name in self._ends
+            name: np.empty(key_bytes if name in _OF_KEYS else value_bytes, np.uint8)
+            for name in self._ends
         }
 
     def in_order(self) -> tuple[object, ...]:
@@ -115,7 +128,17 @@ class _Columns:
                 given.append(self._numbers.get(name))
         return tuple(given)
 
-    def arrays(self, rows: int, partition: int) -> list[pa.Array] | None:
+    def commits(self, said: tuple[int, int] | None) -> UsualCommits | None:
+        """What the reader has made of them; `said`: how many rows, and the last offset."""
+        if said is None:
+            return None
+        arrays = self._arrays(said[0])
+        if arrays is None:
+            return None
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._table.schema)
+        return UsualCommits(rows, said[1])
+
+    def _arrays(self, rows: int) -> list[pa.Array] | None:
         """The table's, of so many rows. None: a text is not UTF-8."""
         living = self._numbers.get("tombstone", np.empty(0, np.uint8))[:rows].view(np.bool_)
         present = validity(living)
@@ -128,7 +151,6 @@ class _Columns:
             return number(name, validity(self._numbers[name][:rows] >= 0))
 
         make: dict[str, Callable[[], pa.Array]] = {
-            "log_partition": lambda: numbers(np.full(rows, partition, np.int32), pa.int32()),
             "committed_offset": lambda: number("committed_offset", present),
             "leader_epoch": lambda: unless_negative("leader_epoch"),
             "commit_timestamp_ms": lambda: number("commit_timestamp_ms", present),

@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from coordinator.records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from pipeline.decode import rows as few
 from pipeline.decode.batch_boundaries import Undecodable
+from pipeline.decode.compiled_commits import usual_records
 from pipeline.decode.consumer_rows import consumer_groups
 from pipeline.decode.offset_commits import KeyValues, read_offset_commits
 from pipeline.decode.record_extents import BatchExtents, RecordExtents, records_in
@@ -254,6 +255,10 @@ def _is_commit(records: Slice) -> Flags:
 
 def _commits(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
     """All at once; what is not as usual (a tag of a later Kafka's, ...) as the daemon reads it."""
+    if records.file is None:  # of a segment's it was tried before there were records
+        where = records.partition, records.offset, records.timestamp_ms
+        if (made := usual_records(records.records, *where, table)) is not None:
+            return made.rows, []
     commits, own = np.flatnonzero(_is_commit(records)), _said(table)
     sound, columns = read_offset_commits(records.records.where(commits), own)
     usual = records.batch(table, commits[sound], columns)

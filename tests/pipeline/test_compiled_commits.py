@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.records import offset_commit_key
+from pipeline.decode import compiled_commits, decoder
 from pipeline.decode.compiled_commits import UsualCommits, compiled_reader, usual_commits
 from pipeline.decode.record_extents import find_batches
 from pipeline.read import data_source as source
@@ -18,7 +20,7 @@ from pipeline.read.segments import Piece
 from pipeline.tables import COMMITS, Table
 from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
 from storage.api import Record
-from storage.batch.record_batch import TRANSACTIONAL_FLAG, encode_batch
+from storage.batch.record_batch import TRANSACTIONAL_FLAG, encode_batch, iter_batches, read_records
 from tests.build import IS_COMPILED
 from tests.pipeline.logs import KAFKAS_OFFSETS, NOON_MS, commit
 from tests.pipeline.test_decoder import batches, log_of
@@ -75,6 +77,57 @@ def test_both_readers_give_the_same_rows(
     assert found == expected
 
 
+@given(st.lists(batches(), min_size=1, max_size=9), st.sampled_from([NAMES, ["topic_id"]]))
+def test_messages_of_a_broker_give_the_same_rows(made: list[bytes], columns: list[str]) -> None:
+    log, table = log_of(made), COMMITS.only(*columns)
+    fields = [fields for at, _ in iter_batches(log) for fields in read_records(log, at)]
+    messages = pa.RecordBatch.from_pylist(
+        [{"key": key, "value": value, "partition": offset % 3, "offset": offset, "timestamp_ms": at}
+         for offset, at, key, value, _ in fields],
+        MESSAGES,
+    )  # fmt: skip
+    reader = compiled_reader()
+    assert reader is not None
+
+    found = messages_rows(table, messages)
+    with patch.object(compiled_commits, "compiled_reader", lambda: None):
+        expected = messages_rows(table, messages)
+
+    assert found == expected
+
+
+MESSAGES = pa.schema(
+    {"key": pa.binary(), "value": pa.binary(), "partition": pa.int32(), "offset": pa.int64(),
+     "timestamp_ms": pa.int64()}
+)  # fmt: skip
+
+
+def messages_rows(table: Table, messages: pa.RecordBatch) -> list[dict]:
+    # From the second on: an Arrow column may begin within its buffers.
+    rows = decoder.rows_of([table], decoder.of_messages(OFFSETS_TOPIC, messages.slice(1)))
+    rows.validate(full=True)
+    assert rows.schema == table.schema
+    found: list[dict] = rows.to_pylist()
+    return found
+
+
+def test_usual_messages_are_read_in_c() -> None:
+    records = [commit("g", "orders", n, n) for n in range(9)] + [Record(b"\0\2\0\1g", None)]
+    messages = pa.RecordBatch.from_pylist(
+        [{"key": key, "value": value, "partition": 2, "offset": n, "timestamp_ms": NOON_MS}
+         for n, (key, value) in enumerate(records)],
+        MESSAGES,
+    )  # fmt: skip
+    of_broker = decoder.of_messages(OFFSETS_TOPIC, messages)
+
+    where = of_broker.partition, of_broker.offset, of_broker.timestamp_ms
+    usual = compiled_commits.usual_records(of_broker.records, *where, COMMITS)
+
+    assert usual is not None
+    assert usual.last_offset == 9
+    assert usual.rows.column("committed_offset").to_pylist() == list(range(9))
+
+
 def test_damage_that_no_checksum_finds_is_read_as_numpy_reads_it() -> None:
     rng = random.Random(20261128)
     usual = Counting()
@@ -125,11 +178,11 @@ def test_columns_that_are_too_short_are_refused() -> None:
     assert reader is not None
     found = find_batches(usual_log(), is_last=True)
     where = found.batches.position, found.batches.begin, found.batches.end
-    columns: list[np.ndarray | None] = [None] * 18
+    columns: list[np.ndarray | None] = [None] * 19
 
     def read(room: int) -> tuple[int, int] | None:
         answer: tuple[int, int] | None = reader.read_batches(
-            found.content.octets, *where, 0, 1 << 40, room, tuple(columns)
+            found.content.octets, *where, 3, 0, 1 << 40, room, tuple(columns)
         )
         return answer
 
@@ -138,7 +191,7 @@ def test_columns_that_are_too_short_are_refused() -> None:
         read(100)
     assert read(50) is None  # there are more rows
     columns[0] = np.empty(100, np.int64)
-    assert read(100) == (82, 83)
+    assert read(100) == (82, 86)  # after gaps
     columns[2], columns[3] = np.empty(101, np.int32), np.empty(10, np.uint8)
     assert read(100) is None  # of the texts there are more bytes
     columns[3] = None
