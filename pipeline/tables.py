@@ -58,8 +58,15 @@ _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
 _FLAG: Final = pa.bool_()
 
+_GROUP: Final = column("group", _TEXT, "", "The group.")
+_TOPIC: Final = column("topic", _TEXT, "", "The topic that the group reads.")
+_PARTITION: Final = column("partition", _INT, "", "Its partition.")
+_RECORD_TYPE: Final = column("record_type", _INT, "", "The type number at the start of the key.")
+_VERSION: Final = column("value_version", pa.int16(), "", "Version of the value; null: deleted.")
+_LOG_PARTITION: Final = column("log_partition", _INT, "", "The partition of the source topic.")
+
 PLACE: Final = (
-    column("log_partition", _INT, "", "The partition of the source topic."),
+    _LOG_PARTITION,
     column("log_offset", _LONG, "records", "The record's offset in that partition."),
     column("log_timestamp_ms", _LONG, "ms", "When the record was written."),
 )
@@ -71,9 +78,9 @@ COMMITS: Final = Table(
     pa.schema(
         [
             *map(never_null, PLACE),
-            never_null(column("group", _TEXT, "", "The group.")),
-            never_null(column("topic", _TEXT, "", "The topic that the group reads.")),
-            never_null(column("partition", _INT, "", "Its partition.")),
+            never_null(_GROUP),
+            never_null(_TOPIC),
+            never_null(_PARTITION),
             column("committed_offset", _LONG, "records", "The next offset to read; null: deleted."),
             column("leader_epoch", _INT, "", "Epoch of the last read record; null: not given."),
             column("metadata", _TEXT, "", "The client's metadata text."),
@@ -125,7 +132,7 @@ GROUP_METADATA_TABLE: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("group", _TEXT, "", "The group."),
+            _GROUP,
             column("group_type", _TEXT, "", "classic, consumer, share or streams."),
             column("protocol_type", _TEXT, "", "consumer, connect, ...; null: none."),
             column("generation", _INT, "", "The generation, or the group's epoch (KIP-848)."),
@@ -136,7 +143,7 @@ GROUP_METADATA_TABLE: Final = Table(
                 "members", pa.list_(_MEMBER), "durations in ms", "Null: stored as separate records."
             ),
             column("member_count", _INT, "members", "Null as for members."),
-            column("value_version", pa.int16(), "", "Version of the value; null: deleted."),
+            _VERSION,
             column("tombstone", _FLAG, "", "The group was deleted, or changed its type."),
         ]
     ),
@@ -150,12 +157,12 @@ GROUP_RECORDS: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("record_type", _INT, "", "The type number at the start of the key."),
+            _RECORD_TYPE,
             column("name", _TEXT, "", "Kafka's name of the type; GenerationBegun is Rollcall's."),
-            column("group", _TEXT, "", "The group."),
+            _GROUP,
             column("key", _TEXT, "JSON", "The key's fields, named as kafka-dump-log does."),
             column("value", _TEXT, "JSON", "The value's fields; null: deleted."),
-            column("value_version", pa.int16(), "", "Version of the value; null: deleted."),
+            _VERSION,
         ]
     ),
 )
@@ -177,9 +184,9 @@ CONSUMER_GROUPS: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("record_type", _INT, "", "The type number at the start of the key."),
+            _RECORD_TYPE,
             column("record", _TEXT, "", "group, member, target_epoch, target, current or regex."),
-            column("group", _TEXT, "", "The group."),
+            _GROUP,
             column("member_id", _TEXT, "", "Of member, target and current; else null."),
             column("epoch", _INT, "", "Group, assignment or member epoch; null: none."),
             column("previous_epoch", _INT, "", "Of current: the member epoch before."),
@@ -211,7 +218,7 @@ GROUP_EVENTS: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("group", _TEXT, "", "The group."),
+            _GROUP,
             column("at_ms", _LONG, "ms", "When it happened."),
             column("type", _TEXT, "", "The event type; see docs/history.md."),
             column("cause", _TEXT, "", "Why it happened; null: no cause."),
@@ -256,9 +263,9 @@ LAG_SAMPLES: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("group", _TEXT, "", "The group."),
-            column("topic", _TEXT, "", "The topic that the group reads."),
-            column("partition", _INT, "", "Its partition."),
+            _GROUP,
+            _TOPIC,
+            _PARTITION,
             column("at_ms", _LONG, "ms", "Commit time."),
             column("committed_offset", _LONG, "records", "The next offset to read."),
             column("lag", _LONG, "records", "Log end minus committed offset, at that time."),
@@ -276,7 +283,7 @@ LOG_ENDS: Final = Table(
     pa.schema(
         [
             column("topic", _TEXT, "", "The topic that groups read."),
-            column("partition", _INT, "", "Its partition."),
+            _PARTITION,
             column("sampled_at_ms", _LONG, "ms", "When it was measured."),
             column("log_start_offset", _LONG, "records", "First offset; null: unknown."),
             column("log_end_offset", _LONG, "records", "The next offset; null: unknown."),
@@ -293,7 +300,7 @@ UNDECODABLE: Final = Table(
     "bytes that could not be decoded, with their position and the reason",
     pa.schema(
         [
-            column("log_partition", _INT, "", "The partition of the source topic."),
+            _LOG_PARTITION,
             column("file", _TEXT, "", "The segment; null: read from a broker."),
             column("position", _LONG, "bytes", "Start of the batch in the file."),
             column("size", _LONG, "bytes", "Size of the batch."),

@@ -10,6 +10,7 @@ Kafka's counterparts: CompressionType and the Compression classes.
 import zlib
 from collections.abc import Callable
 from struct import Struct
+from types import ModuleType
 
 MAX_DECOMPRESSED_BYTES = 64 << 20  # of one batch; a larger one is a mistake or an attack
 
@@ -30,20 +31,27 @@ def decompress(blob: bytes, compression: int) -> bytes:
     return bytes(unpack(blob, compression))
 
 
+def codec_library() -> ModuleType:
+    """cramjam, loaded for the first compressed batch: most daemons never see one."""
+    import cramjam
+
+    library: ModuleType = cramjam
+    return library
+
+
 def unpack(blob: bytes, compression: int) -> bytes | bytearray:
     """The same without a last copy, for who only looks at them."""
     if not GZIP <= compression <= ZSTD:
         raise ValueError(f"unknown compression type {compression}")
-    import cramjam
-
+    library = codec_library()
     try:
         if compression == GZIP:
             return _gunzip(blob)
         if compression == SNAPPY:
             return _unsnappy(blob)
-        codec = cramjam.lz4 if compression == LZ4 else cramjam.zstd
+        codec = library.lz4 if compression == LZ4 else library.zstd
         return _into_buffer(codec.decompress_into, blob)
-    except (zlib.error, cramjam.DecompressionError, ValueError) as fault:
+    except (zlib.error, library.DecompressionError, ValueError) as fault:
         name = COMPRESSION_NAMES[compression]
         raise ValueError(f"cannot decompress {name}: {fault}") from None
 
@@ -86,11 +94,10 @@ def _unsnappy(blob: bytes) -> bytes:
 
 
 def _unsnappy_block(block: bytes, room: int) -> bytes:
-    import cramjam
-
-    if cramjam.snappy.decompress_raw_len(block) > room:
+    snappy = codec_library().snappy
+    if snappy.decompress_raw_len(block) > room:
         raise ValueError(_too_large())
-    return bytes(cramjam.snappy.decompress_raw(block))
+    return bytes(snappy.decompress_raw(block))
 
 
 def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytearray:
@@ -98,15 +105,14 @@ def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> 
 
     Where the buffer turns out too small it grows, a few times, up to the limit.
     """
-    import cramjam
-
+    failure = codec_library().DecompressionError
     size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
     while True:
         size = min(size, MAX_DECOMPRESSED_BYTES)
         buffer = bytearray(size)
         try:
             written = decompress(blob, buffer)
-        except cramjam.DecompressionError as fault:
+        except failure as fault:
             if str(fault) != _NO_ROOM or size == MAX_DECOMPRESSED_BYTES:
                 raise
             size *= _BUFFER_GROWTH

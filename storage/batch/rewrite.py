@@ -11,7 +11,15 @@ from typing import Final
 
 import google_crc32c
 
-from storage.batch.compression import COMPRESSION_NAMES, GZIP, LZ4, NONE, SNAPPY, decompress
+from storage.batch.compression import (
+    COMPRESSION_NAMES,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    codec_library,
+    decompress,
+)
 from storage.batch.record_batch import (
     BATCH_PREFIX,
     COMPRESSION_MASK,
@@ -76,27 +84,25 @@ def assemble(header: BatchHeader, records: bytes) -> bytes:
 
 def compress(records: bytes, compression: int, level: int | None) -> bytes:
     """As a batch holds them; without a level, at the codec's own."""
-    import cramjam  # as in compression.py
-
+    library = codec_library()
     if compression == GZIP:
-        return bytes(cramjam.gzip.compress(records, level if level and level > 0 else 6))
+        return bytes(library.gzip.compress(records, level if level and level > 0 else 6))
     if compression == SNAPPY:
         return _xerial(records)
     if compression == LZ4:
         # Java reads no blocks that depend on each other, which is the library's default.
-        frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        frame = library.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         frame.compress(records)
         return bytes(frame.finish())
     assert COMPRESSION_NAMES[compression] == "zstd"
-    return bytes(cramjam.zstd.compress(records, 3 if level is None else level))
+    return bytes(library.zstd.compress(records, 3 if level is None else level))
 
 
 def _xerial(records: bytes) -> bytes:
     """Snappy in the framing of the Java client's library, which every client reads."""
-    import cramjam
-
+    snappy = codec_library().snappy
     parts = [_XERIAL_HEADER]
     for start in range(0, len(records), _XERIAL_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(records[start : start + _XERIAL_BLOCK]))
+        block = bytes(snappy.compress_raw(records[start : start + _XERIAL_BLOCK]))
         parts += (_CHUNK_LENGTH.pack(len(block)), block)
     return b"".join(parts)
