@@ -314,7 +314,7 @@ class HistoryRecorder:
             case GroupStabilized():
                 return self._rebalances.stabilized(group, event, now)
             case StaticMemberReplaced():
-                return (self._static_member_replaced(group, event, now),)
+                return self._static_member_replaced(group, event, now)
             case MembersRemoved():
                 return self._members_removed(group, event, now)
             case _:
@@ -452,7 +452,7 @@ class HistoryRecorder:
 
     def _static_member_replaced(
         self, group: ClassicGroupView, event: StaticMemberReplaced, now: Now
-    ) -> HistoryEntry:
+    ) -> Iterator[HistoryEntry]:
         old = group.members[event.old_member_id]
         heard_ms = last_heard_ms(old, now)
         replaced = process_of(old, self._index.rebalances(group.group_id))
@@ -466,12 +466,13 @@ class HistoryRecorder:
                 group.group_id, now.mono_ms, Removal.LEFT, {}, 0, (released,)
             )
         if running is not None and event.old_member_id in running.to_sync:
+            # The group does not wait for the SyncGroup of the new process, as in Kafka.
             running.to_sync.remove(event.old_member_id)
-            running.to_sync.add(event.member.member_id)
+            yield from self._rebalances.end_if_all_synced(group.group_id, running, now)
         partitions = None
         if group.protocol_type == PROTOCOL_TYPE:
             partitions = count_partitions(old.assignment, self.limits.assignment_bytes)
-        return StaticMemberReplacedEntry(
+        yield StaticMemberReplacedEntry(
             event.group_id,
             event.at_ms,
             event.member,

@@ -24,7 +24,7 @@ from history.entries import (
 )
 from history.entry_values import TopicPartitionCounts
 from history.recording import attribution as history_causes
-from protocol.names import ErrorCode, GroupState, TopicName
+from protocol.names import ErrorCode, GroupState, MemberId, TopicName
 from tests.history.history_world import HistoryWorld, offers
 
 SESSION_MS = 10_000
@@ -213,6 +213,21 @@ def test_a_static_member_is_replaced_and_nobody_else_notices(world: HistoryWorld
     assert last.trigger is not None
     assert last.trigger.group_instance_id == "b"
     assert (last.duration_ms, last.partitions_moved) == (0, 0)
+
+
+def test_a_static_member_is_replaced_before_it_fetched_its_assignment(world: HistoryWorld) -> None:
+    answers = world.given_joined(members=2, instances=["a", "b"], protocols=offers("t"))
+    late = next(answer.member_id for answer in answers if not answer.members)
+    world.assign(answers, late=[late])
+    assert world.last.end is End.RUNNING
+    instance_id = world.group().members[MemberId(late)].group_instance_id
+
+    world.join("g", instance_id=instance_id, protocols=offers("t"))
+
+    kept, formed = world.rebalances()[:2]
+    assert (kept.cause, kept.end) == (Cause.STATIC_MEMBER_REPLACED, End.KEPT)
+    assert (formed.cause, formed.end) == (Cause.MEMBER_JOINED, End.STABLE)
+    assert world.recorded.index.running(world.group().group_id) is None
 
 
 def test_a_static_member_is_replaced_by_one_with_another_protocol(world: HistoryWorld) -> None:
