@@ -179,12 +179,13 @@ static inline int read_value(Place at, Place end, Value *value)
 /* A record that may be a commit, as a row. 0: it is left to the oracle. */
 static inline int put_record(Output *out, const Record *record)
 {
-    Place key = record->key, key_end = key + record->key_bytes;
+    Place key = record->key;
     if (record->key_bytes < 2) return 1;
     int type = be16(key);
     if (type == 0) return 0; /* a commit of an old kind */
     if (type != KEY_TYPE || record->offset < out->first || record->offset >= out->bound) return 1;
     if (record->key_bytes < 10) return 0;
+    Place key_end = key + record->key_bytes;
     Py_ssize_t group_bytes = be16(key + 2);
     Place group = key + 4;
     if (group_bytes < 0 || group_bytes > key_end - group - 6) return 0;
@@ -272,7 +273,7 @@ static int take_columns(Output *out, PyObject *columns)
         if (has_octets) *(int32_t *)out->views[n].buf = 0;
     }
     for (int n = 0; n + 1 < COLUMNS; n++)
-        if (WIDTH[n + 1] == 0 && (out->views[n].buf == NULL) != (out->views[n + 1].buf == NULL)) {
+        if (WIDTH[n + 1] == 0 && (out->views[n].obj == NULL) != (out->views[n + 1].obj == NULL)) {
             PyErr_Format(PyExc_ValueError, "column %d has ends without bytes, or none", n);
             release(out);
             return 0;
@@ -335,9 +336,17 @@ static PyObject *read_batches(PyObject *self, PyObject *arguments)
     return result;
 }
 
-static int is_within(int64_t at, int64_t octets, Py_ssize_t size)
+/* Where the number says, and how long it is; -1: null. 0: it is not within these bytes. */
+static int find_blob(const Py_buffer *within, int64_t at, int64_t octets, Place *blob,
+                     int64_t *blob_bytes)
 {
-    return octets < 0 || (at >= 0 && octets <= size && at <= size - octets);
+    *blob = within->buf;
+    *blob_bytes = -1;
+    if (octets < 0) return 1;
+    if (at < 0 || octets > within->len || at > within->len - octets) return 0;
+    *blob += at;
+    *blob_bytes = octets;
+    return 1;
 }
 
 static PyObject *read_records(PyObject *self, PyObject *arguments)
@@ -351,9 +360,8 @@ static PyObject *read_records(PyObject *self, PyObject *arguments)
                           &views[3], &views[4], &views[5], &views[6], &views[7], &views[8],
                           &out.room, &columns))
         return NULL;
-    Place keys = views[0].buf, values = views[3].buf;
-    out.keys_end = keys + views[0].len;
-    out.values_end = values + views[3].len;
+    out.keys_end = (Place)views[0].buf + views[0].len;
+    out.values_end = (Place)views[3].buf + views[3].len;
     if (!are_even(views, 1, 3) || !are_even(views, 4, 9) || views[1].len != views[4].len ||
         views[0].len > INT32_MAX || views[3].len > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "arrays of different lengths, or too many bytes");
@@ -363,10 +371,11 @@ static PyObject *read_records(PyObject *self, PyObject *arguments)
         const int64_t *partition = views[6].buf, *offset = views[7].buf, *timestamp = views[8].buf;
         int usual = 1;
         for (Py_ssize_t n = 0; usual && n < views[1].len / 8; n++) {
-            Record record = {keys + key_at[n], values + value_at[n], key_bytes[n], value_bytes[n],
-                             offset[n], timestamp[n], -1, (int32_t)partition[n], 0};
-            usual = is_within(key_at[n], key_bytes[n], views[0].len) &&
-                    is_within(value_at[n], value_bytes[n], views[3].len) &&
+            Record record = {.offset = offset[n], .timestamp = timestamp[n], .producer_id = -1,
+                             .partition = (int32_t)partition[n]};
+            usual = find_blob(&views[0], key_at[n], key_bytes[n], &record.key, &record.key_bytes) &&
+                    find_blob(&views[3], value_at[n], value_bytes[n], &record.value,
+                              &record.value_bytes) &&
                     put_record(&out, &record);
             out.last = offset[n];
         }
