@@ -5,9 +5,13 @@ without that, or is not a member any more. Across all members, of either protoco
 one holder. Where the classic protocol itself gives partitions of a member away, the member holds
 them no more: of a static member that did not rejoin in time. Group epochs and generations do not
 fall when a group with members is converted.
+
+A downgraded group is stored Stable with the target assignments, and its rebalance is not stored, as
+in Kafka (`ClassicGroup.fromConsumerGroup`; `onLoaded` prepares none). A restart before the first
+generation is complete forgets the rebalance, so what a member had still to give back is free then.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.classic.events import (
     ConsumerGroupDowngraded,
@@ -45,6 +49,14 @@ _WAITS: Final = {
 }
 
 
+class Downgraded(NamedTuple):
+    """What was stored of a downgrade, and by which memory of the node."""
+
+    memory: tuple[int, int]
+    generation_id: int
+    targets: dict[MemberId, Owned]
+
+
 class MigrationCheckers(ConsumerCheckers):
     def __init__(self) -> None:
         super().__init__()
@@ -52,10 +64,12 @@ class MigrationCheckers(ConsumerCheckers):
         self._request: object = None  # that is being handled
         self._asked_ms: dict[tuple[type, MemberId], int] = {}
         self._before_conversion: dict[GroupId, tuple[int, int]] = {}
+        self._downgraded: dict[GroupId, Downgraded] = {}  # until it is loaded
 
     # ------------------------------------------------------------ what is asked
 
     def handling(self, node: Node, token: Token) -> None:
+        self._forget_rebalances(node)
         super().handling(node, token)
         request = self._request = token.request
         match request:
@@ -166,6 +180,21 @@ class MigrationCheckers(ConsumerCheckers):
             case _:
                 return
 
+    def _forget_rebalances(self, node: Node) -> None:
+        """After a load the members of a downgraded group have what was stored: their targets.
+
+        A write that failed may be on the disk all the same, and be read by a later load.
+        """
+        for group_id, downgraded in [*self._downgraded.items()]:
+            partition = node.coordinator.partition_for(group_id)
+            if downgraded.memory == node.memory or partition in node.loading:
+                continue
+            group = node.coordinator.group(group_id)
+            if isinstance(group, ClassicGroup) and group.generation_id == downgraded.generation_id:
+                for member_id, target in downgraded.targets.items():
+                    self.owners[group_id].confirm(member_id, target)
+                del self._downgraded[group_id]
+
     def _new_process(self, node: Node, group_id: GroupId, member_id: MemberId) -> None:
         """It has said in its JoinGroup what it owns."""
         request = self._request
@@ -191,6 +220,14 @@ class MigrationCheckers(ConsumerCheckers):
             )
             return
         self.conversions += 1
+        if isinstance(event, ConsumerGroupDowngraded):
+            targets = {
+                member.member.member_id: by_id(
+                    read_assignment(member.assignment).assigned_partitions, node.topics
+                )
+                for member in event.members
+            }
+            self._downgraded[group_id] = Downgraded(node.memory, event.generation_id, targets)
         self.in_memory[group_id], self.answered_epochs[group_id] = self._before_conversion.pop(
             group_id
         )
