@@ -72,7 +72,7 @@ class Checkers:
     def handling(self, node: Node, token: Token) -> None:
         self.asked[token] = None
         token.handled_ms = node.sim.now_ms
-        token.handled_step = node.sim.steps
+        token.handled_at = (node.sim.steps, 0)
         request = token.request
         if isinstance(request, OffsetCommitRequest):
             for topic in request.topics:
@@ -149,7 +149,7 @@ class Checkers:
         self._identities[member_id] = identity
         self._sessions[member_id] = request.session_timeout_ms
         generation = (request.group_id, response.generation_id)
-        if not request.member_id or token.handled_step <= self._begun_step.get(generation, 0):
+        if not request.member_id or token.handled_at[0] <= self._begun_step.get(generation, 0):
             # It took part in what began the generation. As in Kafka an answer that is merely given
             # again does not prolong the session.
             self._hear(member_id, token.handled_ms)

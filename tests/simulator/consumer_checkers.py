@@ -114,8 +114,8 @@ class ConsumerCheckers:
         self._successors: dict[MemberId, MemberId] = {}  # of static members
         self._member_epochs: dict[MemberId, int] = {}
         self.heard_ms: dict[MemberId, int] = {}
-        self.removed_step: dict[MemberId, int] = {}
-        self.converted_step: dict[GroupId, int] = {}  # older answers are of the former group
+        self.removed_at: dict[MemberId, tuple[int, int]] = {}
+        self.converted_at: dict[GroupId, tuple[int, int]] = {}  # older: of the former group
         self._revoking_ms: dict[MemberId, int] = {}
         self.in_memory: dict[GroupId, int] = {}
         self._memory = (0, 0)
@@ -123,13 +123,19 @@ class ConsumerCheckers:
         self._history_is_checked = False  # since the last load
         self.epochs: set[tuple[GroupId, int]] = set()  # all that clients heard of
         self._turn = 0
+        self._handled = 0  # requests, so far
+
+    def moment(self, node: Node) -> tuple[int, int]:
+        """The step, and the request in it: after a standstill many are handled in one step."""
+        return (node.sim.steps, self._handled)
 
     # ------------------------------------------------------------ what is asked
 
     def handling(self, node: Node, token: Token) -> None:
         self.asked[token] = None
         token.handled_ms = node.sim.now_ms
-        token.handled_step = node.sim.steps
+        self._handled += 1
+        token.handled_at = self.moment(node)
         request = token.request
         if isinstance(request, OffsetCommitRequest):
             for topic in request.topics:
@@ -220,7 +226,7 @@ class ConsumerCheckers:
         if response.assignment is None:
             return
         self.answers_with_assignment += 1
-        if token.handled_step < self.removed_step.get(member_id, 0):
+        if token.handled_at < self.removed_at.get(member_id, (0, 0)):
             return  # the answer is older than the end of its member
         assigned = owned_of(response.assignment.topic_partitions)
         owned = request.topic_partitions
@@ -229,7 +235,7 @@ class ConsumerCheckers:
         self.demand(holder is None, f"{member_id} is given what {holder} still has: {assigned}")
 
     def hear_of_epoch(self, token: Token, group_id: GroupId, epoch: int) -> None:
-        if token.handled_step >= self.converted_step.get(group_id, 0):
+        if token.handled_at >= self.converted_at.get(group_id, (0, 0)):
             before = self.answered_epochs.get(group_id, 0)
             self.answered_epochs[group_id] = max(before, epoch)
 
@@ -268,11 +274,11 @@ class ConsumerCheckers:
             case CurrentAssignmentUpdated():
                 self._current_updated(event, now_ms)
             case ConsumerMemberRemoved():
-                self.removed_step[event.member.member_id] = node.sim.steps
+                self.removed_at[event.member.member_id] = self.moment(node)
                 self._removed(event, now_ms)
             case ConsumerStaticMemberReplaced():
                 old_id, new_id = event.old_member_id, event.member.member_id
-                self.removed_step[old_id] = node.sim.steps
+                self.removed_at[old_id] = self.moment(node)
                 self.owners[event.group_id].pass_on(old_id, new_id)
                 self.heard_ms[new_id] = now_ms
             case GroupDeleted():

@@ -134,15 +134,15 @@ class MigrationCheckers(ConsumerCheckers):
             if generation > 0:  # else it is to join once more
                 self.epochs.add((request.group_id, generation))
             self._hear(response.member_id, token.handled_ms)
-        elif token.handled_step >= self.converted_step.get(request.group_id, 0):
+        elif token.handled_at >= self.converted_at.get(request.group_id, (0, 0)):
             self.demand(generation >= before, f"generation {generation} after {before} was told")
         self.hear_of_epoch(token, request.group_id, generation)
 
     def _synced(self, node: Node, token: Token, response: SyncGroupResponse) -> None:
         request = token.request
         assert isinstance(request, SyncGroupRequest)
-        if not response.assignment or token.handled_step < self.removed_step.get(
-            request.member_id, 0
+        if not response.assignment or token.handled_at < self.removed_at.get(
+            request.member_id, (0, 0)
         ):
             return
         self.answers_with_assignment += 1
@@ -162,13 +162,13 @@ class MigrationCheckers(ConsumerCheckers):
         match event:
             case MembersRemoved():
                 for removed in event.removed:
-                    self.removed_step[removed.member.member_id] = node.sim.steps
+                    self.removed_at[removed.member.member_id] = self.moment(node)
                     self.owners[event.group_id].drop(removed.member.member_id)
             case GenerationBegun():
                 for absent in event.absent:
                     self.owners[event.group_id].drop(absent.member_id)
             case StaticMemberReplaced():
-                self.removed_step[event.old_member_id] = node.sim.steps
+                self.removed_at[event.old_member_id] = self.moment(node)
                 self.owners[event.group_id].pass_on(event.old_member_id, event.member.member_id)
                 self._new_process(node, event.group_id, event.member.member_id)
             case ConsumerStaticMemberReplaced():
@@ -213,7 +213,7 @@ class MigrationCheckers(ConsumerCheckers):
         """An empty group starts over with its epochs, as in Kafka; one with members goes on."""
         group_id = event.group_id
         if isinstance(event, GroupConverted):
-            self.converted_step[group_id] = node.sim.steps
+            self.converted_at[group_id] = self.moment(node)
             self._before_conversion[group_id] = (
                 self.in_memory.pop(group_id, 0),
                 self.answered_epochs.pop(group_id, 0),

@@ -41,8 +41,8 @@ class Token(ReplyToken):
     __slots__ = (
         "answers",
         "claim_holds",
+        "handled_at",
         "handled_ms",
-        "handled_step",
         "incarnation",
         "pending",
         "request",
@@ -54,7 +54,7 @@ class Token(ReplyToken):
         self.request = request
         self.incarnation = incarnation  # of the node that was asked
         self.handled_ms = 0
-        self.handled_step = 0
+        self.handled_at = (0, 0)  # step, number of the request
         self.claim_holds = True  # the member and generation that it names are the group's
         self.answers = 0
 
