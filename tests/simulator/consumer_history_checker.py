@@ -157,7 +157,7 @@ class StoredFacts:
         targets = _values(turn, TARGET_METADATA, _target_epoch)
         classic_ids = self._downgraded(group_id, turn)
         converted = self._upgraded(group_id, turn)
-        if converted:
+        if converted is not None:
             del epochs[0], targets[0]  # those of the conversion itself
         self.facts.group_epochs.update((group_id, epoch) for epoch in epochs)
         self.facts.target_epochs.update((group_id, epoch) for epoch, _ in targets)
@@ -173,23 +173,27 @@ class StoredFacts:
                 members.discard(member_id)
             elif member_id not in members:
                 members.add(member_id)
-                if member_id not in converted:
+                if member_id not in (converted or ()):
                     self.facts.joined[group_id, member_id] += 1
 
     def _upgraded(
         self, group_id: GroupId, turn: list[tuple[int, StoredRecord]]
-    ) -> Collection[MemberId]:
-        """The members that a classic group brings: those before its epoch."""
+    ) -> Collection[MemberId] | None:
+        """The members that a classic group brings: those before its epoch. None: no conversion.
+
+        It has none if all of them went while a rebalance waited for a new one.
+        """
         targets = _values(turn, TARGET_METADATA, _target_epoch)
         if not targets or targets[0][1] != NEVER_ASSIGNED_MS:
-            return ()
+            return None
         first = next(n for n, (kind, _) in enumerate(turn) if kind == GROUP_EPOCH)
         converted = [
             MemberId(read_key(GroupMemberKey, kind, record.key).member_id)
             for kind, record in turn[:first]
             if kind == MEMBER_METADATA and record.key is not None
         ]
-        self.facts.upgrades[group_id, targets[0][0], len(converted)] += 1
+        if converted:
+            self.facts.upgrades[group_id, targets[0][0], len(converted)] += 1
         return converted
 
     def _downgraded(
