@@ -1,7 +1,7 @@
 """Compiled commits: row for row what numpy reads, and whatever is not usual is left to it."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from coordinator.records import offset_commit_key
 from pipeline.decode import compiled_commits, decoder
@@ -207,3 +208,13 @@ def test_a_text_that_is_not_utf_8_is_left_to_numpy() -> None:
     (row,) = rows_of(log, COMMITS, usual)
 
     assert (usual.read, row["group"]) == (0, "\ufffd\ufffd")
+
+
+def test_a_worker_of_spark_reads_in_c(spark: SparkSession) -> None:
+    def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"is_compiled": [compiled_reader() is not None]})
+
+    asked = spark.range(1, numPartitions=1).mapInArrow(ask, "is_compiled boolean")
+
+    assert [row.is_compiled for row in asked.collect()] == [True]
