@@ -5,8 +5,8 @@ makes the entries of its steps. rebalance_start.py names the cause, history/owne
 what moved, history/story.py has the rest of what is known of a running rebalance.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -244,14 +244,16 @@ class RebalanceTracker:
         if not event.fits:
             return
         running = self._running.get(group.group_id)
-        owners = {member.member_id: owner_of(member) for member in group.members.values()}
-        assignments = {
-            owners.get(member_id, member_id): assignment
-            for member_id, assignment in event.assignments.items()
-        }
+        assignments = cast("Mapping[str, bytes]", event.assignments)
+        if group.static_members:  # of a dynamic member the owner is its id
+            owners = {member_id: owner for owner, member_id in group.static_members.items()}
+            assignments = {
+                owners.get(member_id, member_id): assignment
+                for member_id, assignment in event.assignments.items()
+            }
         bytes_max = self._limits.assignment_bytes
         moved = None
-        if running is not None and sum(map(len, assignments.values())) <= bytes_max:
+        if running is not None and event.assignment_bytes <= bytes_max:
             moved = running.read(lambda change: change.assign(assignments))
         if moved is None and running is not None:
             running.ownership = None  # unreadable or too large

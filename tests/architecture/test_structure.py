@@ -30,7 +30,8 @@ CORE_IMPORTS = {
     "topics": "collections contextlib dataclasses enum functools heapq itertools json msgspec re"
     " struct uuid zlib",
     "transactions": "collections contextlib enum functools heapq itertools msgspec operator struct",
-    "history": "array collections datetime enum functools itertools msgpack msgspec re types",
+    "history": "array collections contextlib datetime enum functools itertools msgpack"
+    " msgspec re struct types",
 }
 
 
