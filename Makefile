@@ -40,6 +40,7 @@ SOURCES := $(wildcard */*.py */*/*.py */*/*/*.py)
 # (a start takes a third less with it), and an account that may only read the folder could not keep it.
 .venv/.bytecode: .venv/.base $(SOURCES)
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
+	@$(BIN)/python -m native.bundle
 	@touch $@
 
 # C of the modules that serve requests, where there is a C compiler; ROLLCALL_COMPILE=0 switches it off.

@@ -8,6 +8,7 @@ put on the path only in a process of the program's own. Importing `rollcall` cha
 import os
 import sys
 
+from rollcall.bytecode import use_bundle
 from rollcall.compiled import use_compiled
 
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  pathlib costs a start
@@ -35,4 +36,5 @@ def use_program_path() -> None:
         if os.path.abspath(path) != program:  # noqa: PTH100
             (last if os.path.abspath(path) in given else first).append(path)  # noqa: PTH100
     sys.path[:] = [program, *first, *last]
-    use_compiled(program)
+    use_bundle(program)
+    use_compiled(program)  # in front of the bundle

@@ -1,0 +1,68 @@
+"""Bundle step: puts the bytecode of this program into one file, for the Python that runs it.
+
+    .venv/bin/python -m native.bundle
+
+`make install` runs it (rollcall/bytecode.py reads the file). Sources that cannot be compiled are
+left out: who imports one gets Python's own error.
+"""
+
+import marshal
+import tempfile
+from importlib.util import MAGIC_NUMBER
+from pathlib import Path
+from typing import Final
+
+from rollcall.bytecode import LENGTH_BYTES, BundledModule, BundleIndex, bundle_file
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+LEFT_OUT: Final = frozenset({"bench", "docs", "native", "rollcall", "tests"})
+"""Not a part of the program, or imported before there is a bundle."""
+
+
+def main() -> None:
+    write_bundle(ROOT, Path(bundle_file(str(ROOT))))
+
+
+def write_bundle(program: Path, file: Path) -> None:
+    """Make the file new; a process that reads the old one goes on with what it has opened."""
+    modules: dict[str, BundledModule] = {}
+    codes: list[bytes] = []
+    size = 0
+    for source in _sources(program):
+        path = source.relative_to(program)
+        is_package = source.name == "__init__.py"
+        parts = path.parent.parts if is_package else path.with_suffix("").parts
+        before = source.stat()  # first: an edit in between leaves a time that is not the file's
+        try:
+            code = marshal.dumps(
+                compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
+            )
+        except (SyntaxError, ValueError):
+            continue
+        modules[".".join(parts)] = (
+            path.as_posix(), before.st_size, before.st_mtime_ns, is_package, size, len(code),
+        )  # fmt: skip
+        codes.append(code)
+        size += len(code)
+    index = marshal.dumps(tuple(BundleIndex(MAGIC_NUMBER, str(program), size, modules)))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as new:
+        new.write(len(index).to_bytes(LENGTH_BYTES, "big"))
+        new.write(index)
+        new.writelines(codes)
+    Path(new.name).chmod(0o644)
+    Path(new.name).replace(file)
+
+
+def _sources(program: Path) -> list[Path]:
+    packages = [path.parent for path in sorted(program.glob("*/__init__.py"))]
+    return [
+        source
+        for package in packages
+        if package.name not in LEFT_OUT
+        for source in sorted(package.rglob("*.py"))
+    ]
+
+
+if __name__ == "__main__":
+    main()
