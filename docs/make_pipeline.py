@@ -394,8 +394,8 @@ conversion of Arrow columns to rows, so it grows with the columns that are asked
 
 Usual commits are read in C, for both: the workers take 60 ns of CPU for a row of twelve columns and
 took 195 with numpy (76 and 200 for all columns). Without the compiled build the ratios were 4.4 for
-twelve columns and 3.7 for all. Smaller Arrow batches cost more: of
-4,096 rows a quarter, of 16,384 a seventh.
+twelve columns and 3.7 for all. Smaller Arrow batches cost more: of 4,096 rows a quarter, of 16,384
+rows a seventh.
 
 Workers do not search their modules for garbage after each task (0.02 s of CPU a task), and columns
 of `commits` that are never null say so. In alternating runs, 10 million rows of twelve columns on a
