@@ -7,7 +7,7 @@ gave it back, or is not a member any more.
 """
 
 from collections import defaultdict
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.classic.group import ClassicGroup
 from coordinator.consumer.events import (
@@ -100,6 +100,15 @@ class GroupOwners:
                 self.holders[place] = new_id
 
 
+class Replacement(NamedTuple):
+    """Of a static member's process, which a crash may undo before it is stored."""
+
+    memory: tuple[int, int]
+    group_id: GroupId
+    old_id: MemberId
+    new_id: MemberId
+
+
 class ConsumerCheckers:
     """`Watcher` of a node whose groups are consumer groups."""
 
@@ -111,7 +120,7 @@ class ConsumerCheckers:
         self.owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
         # What was given in each member epoch: an epoch has one target.
         self._given: dict[tuple[GroupId, int], dict[Place, MemberId]] = defaultdict(dict)
-        self._successors: dict[MemberId, MemberId] = {}  # of static members
+        self._replacements: list[Replacement] = []  # since the last load
         self._member_epochs: dict[MemberId, int] = {}
         self.heard_ms: dict[MemberId, int] = {}
         self.removed_at: dict[MemberId, tuple[int, int]] = {}
@@ -132,6 +141,7 @@ class ConsumerCheckers:
     # ------------------------------------------------------------ what is asked
 
     def handling(self, node: Node, token: Token) -> None:
+        self._undo_replacements(node)
         self.asked[token] = None
         token.handled_ms = node.sim.now_ms
         self._handled += 1
@@ -279,12 +289,30 @@ class ConsumerCheckers:
             case ConsumerStaticMemberReplaced():
                 old_id, new_id = event.old_member_id, event.member.member_id
                 self.removed_at[old_id] = self.moment(node)
-                self.owners[event.group_id].pass_on(old_id, new_id)
+                self.replaced(node, event.group_id, old_id, new_id)
                 self.heard_ms[new_id] = now_ms
             case GroupDeleted():
                 self.owners.pop(event.group_id, None)
             case _:
                 return
+
+    def replaced(self, node: Node, group_id: GroupId, old_id: MemberId, new_id: MemberId) -> None:
+        """A process took the place of another one, with what that one had."""
+        self.owners[group_id].pass_on(old_id, new_id)
+        self._replacements.append(Replacement(node.memory, group_id, old_id, new_id))
+
+    def _undo_replacements(self, node: Node) -> None:
+        """Where a load brings back the old process, the new one was never answered."""
+        for replacement in self._replacements[::-1]:
+            memory, group_id, old_id, new_id = replacement
+            if memory == node.memory or node.coordinator.partition_for(group_id) in node.loading:
+                continue
+            self._replacements.remove(replacement)
+            group = node.coordinator.group(group_id)
+            members = () if group is None else group.members
+            earlier = [each.new_id for each in self._replacements]
+            if new_id not in members and (old_id in members or old_id in earlier):
+                self.owners[group_id].pass_on(new_id, old_id)
 
     def _current_updated(self, event: CurrentAssignmentUpdated, now_ms: int) -> None:
         member_id = event.member_id

@@ -169,7 +169,8 @@ class MigrationCheckers(ConsumerCheckers):
                     self.owners[event.group_id].drop(absent.member_id)
             case StaticMemberReplaced():
                 self.removed_at[event.old_member_id] = self.moment(node)
-                self.owners[event.group_id].pass_on(event.old_member_id, event.member.member_id)
+                new_id = event.member.member_id
+                self.replaced(node, event.group_id, event.old_member_id, new_id)
                 self._new_process(node, event.group_id, event.member.member_id)
             case ConsumerStaticMemberReplaced():
                 self._new_process(node, event.group_id, event.member.member_id)
