@@ -94,16 +94,15 @@ class Bundle:
         return spec
 
     def code(self, name: str) -> CodeType | None:
-        """The bytecode of a module; None if somebody has closed the file that was opened."""
+        """The bytecode of a module; None if it is damaged, or if somebody has closed the file."""
         *_, start, length = self._modules[name]
         try:
             if _identity(self._fd) != self._identity:
                 return None  # its number is another file's by now
-            content = os.pread(self._fd, length, self._begin + start)
-        except OSError:
+            code = marshal.loads(os.pread(self._fd, length, self._begin + start))
+        except (OSError, EOFError, TypeError, ValueError):
             return None
-        code: CodeType = marshal.loads(content)
-        return code
+        return code if isinstance(code, CodeType) else None
 
 
 class _BundleLoader(SourceFileLoader):

@@ -124,6 +124,17 @@ def test_a_damaged_bundle_is_not_used(program: Path, damage: str) -> None:
         opened(program)
 
 
+@pytest.mark.parametrize("damage", [b"\0", b"T", b"c"])
+def test_damaged_bytecode_is_not_used(program: Path, damage: bytes) -> None:
+    """As a power cut leaves it: the file has its size, and zeros behind its index."""
+    file = Path(bundle_file(str(program)))
+    content = file.read_bytes()
+    begin = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "big")
+    file.write_bytes(content[:begin] + damage * (len(content) - begin))
+
+    assert imported(opened(program), "sample.part").ANSWER == "old", "from its source"
+
+
 def test_a_bundle_of_another_folder_is_not_used(program: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="another Python or folder"):
         Bundle(bundle_file(str(program)), str(tmp_path / "moved"))
