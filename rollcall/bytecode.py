@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Final, NamedTuple
 
 LENGTH_BYTES: Final = 8
+_STDERR: Final = 2
 
 
 BundledModule = tuple[str, int, int, bool, int, int]
@@ -45,7 +46,7 @@ class Bundle:
         """Raises OSError and ValueError if there is none that can be used."""
         self._file = file
         self._program = program
-        self._fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = _opened(file)
         try:
             self._identity = _identity(self._fd)
             self._modules, self._begin = self._read_index()
@@ -114,6 +115,19 @@ class _BundleLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         return self._bundle.code(fullname) or super().get_code(fullname)
+
+
+def _opened(file: str) -> int:
+    """Its descriptor; never the number of a standard stream, although one may be closed."""
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    if fd > _STDERR:
+        return fd
+    import fcntl
+
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STDERR + 1)
+    finally:
+        os.close(fd)
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

@@ -161,6 +161,21 @@ def test_a_command_uses_it(program: Path, options: tuple[str, ...], loader: str)
     assert said.stdout.split() == [loader, "old"], said.stderr
 
 
+def test_a_standard_stream_that_is_closed_stays_closed(program: Path) -> None:
+    shutil.copytree(ROOT / "rollcall", program / "rollcall")
+    script = (
+        "import os; from rollcall.program import use_program_path as use; use();"
+        "import sample.part as part; print(part.ANSWER, os.path.exists('/proc/self/fd/0'))"
+    )
+
+    said = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1" <&-', sys.executable, script],
+        check=False, cwd=program, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert said.stdout.split() == ["old", "False"], said.stderr
+
+
 def test_the_whole_program_fits(tmp_path: Path) -> None:
     file = tmp_path / "bundle"
     write_bundle(ROOT, file)
