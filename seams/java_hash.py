@@ -54,8 +54,12 @@ def hash_map_order(keys: Sequence[str]) -> list[str]:
     return sorted(keys, key=lambda key: spread_hash(key) & (buckets - 1))
 
 
-@lru_cache(maxsize=_KEYS_CACHED)
 def spread_hash(key: str) -> int:
     """`HashMap.hash`. It is kept: a caller may ask early, before `hash_map_order` needs it."""
+    return _spread(key) if len(key) <= _LENGTH_CACHED else _spread.__wrapped__(key)
+
+
+@lru_cache(maxsize=_KEYS_CACHED)
+def _spread(key: str) -> int:
     value = java_hash(key) & 0xFFFF_FFFF
     return value ^ value >> 16

@@ -1,5 +1,7 @@
 """The door of the coordinator: whose group it is, what loads, what is full, what is gathered."""
 
+from sys import getrefcount
+
 import pytest
 
 import coordinator.classic.apply
@@ -36,7 +38,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
-from seams.java_hash import java_hash, partition_of
+from seams.java_hash import hash_map_order, java_hash, partition_of, spread_hash
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 
@@ -653,3 +655,15 @@ def test_long_and_odd_strings_are_hashed_as_java_does(length: int) -> None:
 def test_a_group_id_too_long_to_be_remembered_has_its_partition_all_the_same() -> None:
     long = "my-group" * 100
     assert partition_of(long, 50) == partition_of(long, 50) == abs(java_hash(long)) % 50
+
+
+def test_a_long_member_id_is_not_kept_for_its_place_in_a_map() -> None:
+    client_id = "client" * 5_000
+    member_ids = [f"{client_id}-{number}" for number in range(3)]
+    references = [getrefcount(member_id) for member_id in member_ids]
+
+    order = hash_map_order(member_ids)
+
+    assert order == sorted(member_ids, key=lambda member_id: spread_hash(member_id) % 16)
+    del order
+    assert [getrefcount(member_id) for member_id in member_ids] == references
