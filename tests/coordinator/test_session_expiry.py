@@ -145,6 +145,20 @@ def test_answers_to_the_joins_of_new_members_need_no_new_timers(world: World) ->
     assert not world.group().members
 
 
+def test_a_session_that_ends_with_the_sync_phase_ends_before_it(world: World) -> None:
+    """As in Kafka, which files the sessions first: one silent client does not cost the others
+    their membership. In version 0 of JoinGroup both timeouts are always the same."""
+    leader = world.join("g", version=0)
+    silent = world.join("g", version=0)
+    world.advance(2 * world.settings.group_initial_rebalance_delay_ms)
+    world.advance(SESSION_TIMEOUT_MS - 1)
+    world.beat("g", leader.joined.member_id, 1)
+    world.advance(1)
+    assert silent.joined.member_id not in world.group().members
+    assert world.events_of(MembersRemoved)[-1].cause is RemovalCause.SESSION_EXPIRED
+    assert leader.joined.member_id in world.group().members
+
+
 def test_a_new_member_that_joins_again_with_a_shorter_session_has_that_session(
     world: World,
 ) -> None:

@@ -2,12 +2,14 @@
 
 Follows when a DelayedSync ends. Once all have synced there is nothing to do; after the rebalance
 timeout those who have not are removed, in CompletingRebalance as in Stable, and the rest
-rebalances.
+rebalances. Sessions that end at the same time end first, as in Kafka, which files them first:
+then those who are silent leave, and nobody else. Version 0 of JoinGroup has one time for both.
 Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
 """
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, EndSyncPhase, RebalanceCause
+from coordinator.classic.delayed import DelayedSync
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
@@ -27,6 +29,8 @@ def decide_end_sync_phase(
     ):
         return Outcome()
     gone = [m for m in group.members.values() if m.member_id in group.pending_sync_ids]
+    if any(member.session_deadline_ms <= now.mono_ms for member in gone):
+        return Outcome(ops=(DelayedSync(group, group.generation_id, now.mono_ms),))
     removed = events.MembersRemoved(
         group.group_id,
         now.wall_ms,
