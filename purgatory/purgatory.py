@@ -9,7 +9,7 @@ can re-enter a group, and the deadlocks of Kafka's "story about lock" cannot be 
 counterpart: `DelayedOperationPurgatory`.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -25,6 +25,16 @@ class OfKind(NamedTuple):
     ops: int
     keys: int
     next_deadline_ms: int
+
+
+def by_kind(ops: Iterable[DelayedOp[CommandT]]) -> dict[str, OfKind]:
+    """These ops by their type. Of `Purgatory.operations` a reader takes some at a time."""
+    found: dict[str, OfKind] = {}
+    for op in ops:
+        kind = type(op).__name__
+        count, keys, deadline_ms = found.get(kind, (0, 0, op.deadline_ms))
+        found[kind] = OfKind(count + 1, keys + len({*op.keys}), min(deadline_ms, op.deadline_ms))
+    return found
 
 
 class Purgatory(Generic[CommandT]):
@@ -49,15 +59,6 @@ class Purgatory(Generic[CommandT]):
     def operations(self) -> tuple[DelayedOp[CommandT], ...]:
         """Those that wait now, for a reader that takes pauses."""
         return tuple(self._deadlines)
-
-    def by_kind(self) -> dict[str, OfKind]:
-        """The two numbers above, and the next deadline, by type of op; walks over all of them."""
-        found: dict[str, OfKind] = {}
-        for op in self._deadlines:
-            kind = type(op).__name__
-            ops, keys, deadline_ms = found.get(kind, (0, 0, op.deadline_ms))
-            found[kind] = OfKind(ops + 1, keys + len({*op.keys}), min(deadline_ms, op.deadline_ms))
-        return found
 
     @property
     def next_deadline_ms(self) -> int | None:

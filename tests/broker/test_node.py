@@ -18,6 +18,7 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import HISTORY_TOPIC, ApiKey, ErrorCode, TopicName
+from purgatory.purgatory import by_kind
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from tests.broker.members import Member, as_other, make_topic
@@ -182,7 +183,8 @@ async def _until_loaded(node: Node) -> None:
 
 
 def _is_waiting(node: Node, kind: str) -> bool:
-    return any(kind in purgatory.by_kind() for purgatory in node.daemon.coordinator.purgatories())
+    purgatories = node.daemon.coordinator.purgatories()
+    return any(kind in by_kind(purgatory.operations()) for purgatory in purgatories)
 
 
 async def test_the_history_reads_its_log_as_it_is_shown_now(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory.purgatory import Purgatory
+from purgatory.purgatory import Purgatory, by_kind
 from tests.purgatory.ops import ScriptedOp
 
 
@@ -108,7 +108,7 @@ def test_parking_an_op_twice_is_a_mistake(purgatory: Purgatory[str]) -> None:
 def test_ops_are_counted_by_kind(purgatory: Purgatory[str]) -> None:
     purgatory.watch(ScriptedOp("a", ("k", "l"), 10))
     purgatory.watch(ScriptedOp("b", ("k",), 10))
-    assert purgatory.by_kind() == {"ScriptedOp": (2, 3, 10)}
+    assert by_kind(purgatory.operations()) == {"ScriptedOp": (2, 3, 10)}
 
 
 def test_when_the_nearest_op_under_a_key_expires(purgatory: Purgatory[str]) -> None:
