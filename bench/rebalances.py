@@ -1,7 +1,7 @@
 """Rebalances: CPU of joins and rebalances by the number of members, in this process.
 
     .venv/bin/python -m bench.rebalances [--sizes 10,100,500,1000,5000] [--rounds 4]
-        [--protocol classic,consumer] [--no-history] [--log-lines] [--profile]
+        [--protocol classic,consumer] [--partitions 0] [--no-history] [--log-lines] [--profile]
 
 The parts of a real daemon, as in request_path.py. Only the server's part is timed: bytes that
 arrive and the loop that follows; frames are made and answers are read outside of it. `form` is a
@@ -9,11 +9,14 @@ group from nothing, `join` one member more and the rebalance of all, `leave` one
 each member of the group, best of the rounds. In a rebalance a classic member sends a heartbeat, a
 JoinGroup and a SyncGroup; a member of a consumer group (KIP-848) sends heartbeats until it owns
 what it is assigned. `longest` are the longest single calls of the loop, in ms of its thread's CPU.
-With `--log-lines` the daemon writes its log lines, to /dev/null.
+With `--log-lines` the daemon writes its log lines, to /dev/null. With `--partitions` the leader of
+a classic group assigns so many to each member, as consumers do; by default its assignments are
+empty, and the history has nothing to compare.
 """
 
 import argparse
 import cProfile
+import functools
 import pstats
 import sys
 import tempfile
@@ -24,6 +27,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.request_path import Rig, Seat, beat, frame, heartbeat_frame, join, sync_frame
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    TopicPartitions,
+    write_assignment,
+)
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatTopicPartitions,
@@ -122,8 +130,9 @@ class TimedRig(Rig):
 
 
 class ClassicGroup:
-    def __init__(self, rig: TimedRig, size: int) -> None:
+    def __init__(self, rig: TimedRig, size: int, partitions: int) -> None:
         self.rig = rig
+        self.partitions = partitions  # of each member
         self.group_id = f"classic-{next(rig.names)}"
         self.seats: list[Seat] = []
         self.size = size
@@ -159,6 +168,19 @@ class ClassicGroup:
             close(seat)
         self.rig.turn()
 
+    def _assignments(self) -> list[bytes]:
+        """In the order in which the leader has the members."""
+        each = self.partitions
+        if not each:
+            return []
+        numbers = range(0, each * len(self.seats), each)
+        return [
+            write_assignment(
+                ConsumerProtocolAssignment((TopicPartitions("topic", tuple(range(n, n + each))),))
+            )
+            for n in numbers
+        ]
+
     def _heartbeats(self) -> None:
         self.rig.ask_all(self.seats, [heartbeat_frame(seat) for seat in self.seats])
 
@@ -180,7 +202,8 @@ class ClassicGroup:
             assert answer.error_code is ErrorCode.NONE, answer
             seat.generation_id = answer.generation_id
             seat.members = tuple(member.member_id for member in answer.members)
-        self.rig.ask_all(self.seats, [sync_frame(seat) for seat in self.seats])
+        assignments = self._assignments()
+        self.rig.ask_all(self.seats, [sync_frame(seat, assignments) for seat in self.seats])
         for seat in self.seats:
             assert seat.answer(ApiKey.SYNC_GROUP).error_code is ErrorCode.NONE
 
@@ -188,7 +211,7 @@ class ClassicGroup:
 class ConsumerGroup:
     """Members that give back at once what they are to give back."""
 
-    def __init__(self, rig: TimedRig, size: int) -> None:
+    def __init__(self, rig: TimedRig, size: int, _: int) -> None:
         self.rig = rig
         self.group_id = f"consumers-{next(rig.names)}"
         self.topic = f"topic-{size}"
@@ -280,6 +303,7 @@ def main() -> None:
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--protocol", default="classic,consumer")
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--partitions", type=int, default=0)
     parser.add_argument("--no-history", action="store_true")
     parser.add_argument("--log-lines", action="store_true")
     parser.add_argument("--profile", action="store_true")
@@ -296,7 +320,8 @@ def main() -> None:
                 if arguments.profile:
                     rig.profile = cProfile.Profile(time.process_time)
                     rig.daemon.server.stopwatch = lambda: 0.0  # or turns end early for the profiler
-                best = measure(rig, KINDS[protocol], size, arguments.rounds)
+                kind = functools.partial(KINDS[protocol], rig, size, arguments.partitions)
+                best = measure(rig, kind, arguments.rounds)
                 each = "".join(f"{spent / size * 1e6:>10.1f}" for spent in best)
                 longest = sorted(rig.longest.items(), key=lambda item: -item[1])[:LONGEST_SHOWN]
                 calls = ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in longest)
@@ -306,12 +331,12 @@ def main() -> None:
 
 
 def measure(
-    rig: TimedRig, kind: type[ClassicGroup | ConsumerGroup], size: int, rounds: int
+    rig: TimedRig, new_group: Callable[[], ClassicGroup | ConsumerGroup], rounds: int
 ) -> list[float]:
     """Seconds of the server's CPU, best of the rounds: to form, for one more, for one less."""
     best = [float("inf")] * 3
     for _ in range(rounds):
-        group = kind(rig, size)
+        group = new_group()
         for number, step in enumerate((group.form, group.join, group.leave)):
             before_s = rig.server_s
             step()

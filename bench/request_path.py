@@ -19,8 +19,8 @@ import cProfile
 import pstats
 import tempfile
 import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from itertools import count, repeat
 from typing import Any, Final
 
 from bench.daemon import NO_TOPICS, VERSIONS
@@ -263,7 +263,8 @@ def join(seat: Seat) -> JoinGroupRequest:
     )
 
 
-def sync_frame(seat: Seat) -> bytes:
+def sync_frame(seat: Seat, assignments: Sequence[bytes] = ()) -> bytes:
+    """With these assignments for the members, if it is the leader; by default empty ones."""
     return frame(
         SyncGroupRequest(
             group_id=seat.group_id,
@@ -271,7 +272,12 @@ def sync_frame(seat: Seat) -> bytes:
             member_id=seat.member_id,
             protocol_type="consumer",
             protocol_name="range",
-            assignments=tuple(SyncGroupRequestAssignment(m, b"\0\1") for m in seat.members),
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id, assignment)
+                for member_id, assignment in zip(
+                    seat.members, assignments or repeat(b"\0\1"), strict=False
+                )
+            ),
         )
     )
 

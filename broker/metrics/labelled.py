@@ -12,8 +12,8 @@ the time of the scrape.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from heapq import heapify, heappop, heappush, heappushpop
-from operator import attrgetter, neg
+from heapq import heappush, heappushpop, merge
+from operator import attrgetter
 from typing import Final
 
 from broker.lag.skipped_groups import METRICS, SkippedGroups
@@ -30,7 +30,7 @@ STEPS_PER_SLICE: Final = 250
 """Groups and partitions together; about half a millisecond."""
 
 Pauses = Generator[None, None, None]
-GroupRank = tuple[int, bool, tuple[int, ...]]
+GroupRank = tuple[int, bool, bytes]
 PartitionRow = tuple[str, str, int, int | None, str | None, str, LagStatus | None]
 """Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
 lag in records and (as text) in seconds, the owner's labels, the status."""
@@ -39,6 +39,10 @@ GROUP_STATUSES: Final = (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)
 
 _KEEPS_PLACE: Final = 5  # against 4: a quarter more
 _BY_LAG: Final = attrgetter("lag_records")
+
+_END_OF_ID: Final = b"\xff"
+_REVERSED: Final = bytes(0xFE - byte for byte in range(0xFF)) + b"\0"
+"""A byte of UTF-8, which is never above 0xF4, as one that sorts in the reverse, below the end."""
 
 
 class ShownGroup:
@@ -154,10 +158,13 @@ class Labelled:
             if steps % STEPS_PER_SLICE == 0:
                 yield
         if must_choose or partitions > self._partitions_max:
-            ranked = ranked or [(self._rank(shown), shown) for shown in groups]
-            yield
+            for shown in groups:
+                ranked.append((self._rank(shown), shown))
+                if len(ranked) % STEPS_PER_SLICE == 0:
+                    yield
             groups = yield from _best_first(ranked)
             self._shown = frozenset(shown.group_id for shown in groups)
+            yield
         self.groups, self.statuses = groups, statuses
         self.groups_left_out = seen - len(groups)
         self.lag_left_out = lag_records - sum(map(_BY_LAG, groups))
@@ -190,9 +197,9 @@ class Labelled:
     def _rank(self, shown: ShownGroup) -> GroupRank:
         was_shown = shown.group_id in self._shown
         weight = _KEEPS_PLACE if was_shown else _KEEPS_PLACE - 1
-        # Of two ids the one that sorts first ranks higher; 1 stands for the end of the text.
-        order = (*map(neg, shown.group_id.encode("utf-8", "surrogatepass")), 1)
-        return (shown.lag_records * weight, was_shown, order)
+        # Of two ids the one that sorts first ranks higher.
+        order = shown.group_id.encode("utf-8", "surrogatepass").translate(_REVERSED)
+        return (shown.lag_records * weight, was_shown, order + _END_OF_ID)
 
     def _collect_rows(self) -> Pauses:
         rows: list[PartitionRow] = []
@@ -201,6 +208,8 @@ class Labelled:
         owners = self._owners
         steps = 0
         for shown in self.groups:
+            if not room:
+                break
             partitions = shown.partitions
             if len(partitions) > room:
                 partitions = sorted(partitions, key=_most_lag)[:room]
@@ -233,15 +242,18 @@ class Labelled:
 def _best_first(
     ranked: list[tuple[GroupRank, ShownGroup]],
 ) -> Generator[None, None, list[ShownGroup]]:
-    """Sorted, but in slices."""
-    heapify(ranked)
-    worst_first: list[ShownGroup] = []
+    """Sorted, but in slices: runs of some, which are then merged. Empties `ranked`."""
+    runs: list[list[tuple[GroupRank, ShownGroup]]] = []
     while ranked:
-        worst_first.append(heappop(ranked)[1])
-        if len(worst_first) % STEPS_PER_SLICE == 0:
+        runs.append(sorted(ranked[-STEPS_PER_SLICE:], reverse=True))
+        del ranked[-STEPS_PER_SLICE:]
+        yield
+    best_first: list[ShownGroup] = []
+    for _, shown in merge(*runs, reverse=True):
+        best_first.append(shown)
+        if len(best_first) % STEPS_PER_SLICE == 0:
             yield
-    worst_first.reverse()
-    return worst_first
+    return best_first
 
 
 def _most_lag(lag: ShownLag) -> tuple[int, str, int]:

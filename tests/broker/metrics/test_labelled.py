@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.metrics import group_series
+from broker.metrics import labelled as labelled_module
 from broker.metrics.labelled import STEPS_PER_SLICE, Labelled
 from broker.metrics.lag import ShownLag
 from coordinator.classic.group import ClassicGroup, ClassicMember
@@ -299,3 +302,54 @@ def test_an_unknown_lag_has_no_sample() -> None:
     ]
     assert sum(line.startswith("group_coordinator_lag_records") for line in lines) == 1
     assert sum(line.startswith("group_coordinator_committed_offset") for line in lines) == 2
+
+
+ODD_IDS = st.text(st.characters(codec=None), max_size=4) | st.text(
+    "ab\0\U0010ffff\ud800", max_size=4
+)
+
+
+@given(st.lists(ODD_IDS, unique=True, max_size=12))
+def test_equals_are_ordered_by_the_bytes_of_their_ids(group_ids: list[str]) -> None:
+    place = Place(groups_max=100, partitions_max=0)
+    for group_id in group_ids:
+        place.add(group_id, 7)
+    place.read()
+    shown = [group.group_id for group in place.labelled.groups]
+    assert shown == sorted(group_ids, key=lambda text: text.encode("utf-8", "surrogatepass"))
+
+
+def test_the_order_of_many_groups_is_found_in_slices() -> None:
+    place = Place(groups_max=10_000, partitions_max=100)
+    lags = {f"g{number}": number * 7_919 % 50 for number in range(5 * STEPS_PER_SLICE + 1)}
+    for group_id, lag in lags.items():
+        place.add(group_id, lag)
+    pauses = sum(1 for _ in place.labelled.read())
+    shown = [group.group_id for group in place.labelled.groups]
+    assert shown == sorted(lags, key=lambda group_id: (-lags[group_id], group_id))
+    steps = 3 * len(lags)  # they are read, ranked and shown, each with one partition or so
+    assert pauses > steps // STEPS_PER_SLICE
+
+
+def test_without_room_for_more_partitions_no_group_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = Place(groups_max=1_000, partitions_max=3)
+    for number in range(100):
+        place.add(f"g{number}", 1, 2)
+    ranked: list[ShownLag] = []
+    most_lag = labelled_module._most_lag
+
+    def counting(lag: ShownLag) -> tuple[int, str, int]:
+        ranked.append(lag)
+        return most_lag(lag)
+
+    monkeypatch.setattr(labelled_module, "_most_lag", counting)
+    place.read()
+    assert [(row[0], row[3]) for row in place.labelled.rows] == [
+        ('"g0"', 1),
+        ('"g0"', 2),
+        ('"g1"', 2),
+    ]
+    assert len(ranked) == 2, "of the one group that has more partitions than there is room for"
+    assert place.labelled.partitions_left_out == 197
