@@ -24,6 +24,7 @@ from struct import Struct, unpack_from
 from typing import Final, NamedTuple
 
 from history.lag.model import PartitionKey
+from protocol.compiled_codec import function_in_c
 from protocol.consumer_protocol import read_assignment, read_subscription
 from protocol.primitives import STRING_MAX_BYTES, Malformed
 
@@ -99,11 +100,19 @@ def _owned(subscription: bytes) -> frozenset[PartitionKey]:
 _kept_owned: Final = lru_cache(KEPT_SUBSCRIPTIONS)(_owned)
 
 
+_PARTITIONS_IN_C: Final = function_in_c("usual_partitions")
+_OWNERS_IN_C: Final = function_in_c("usual_owners")
+
+
 def partitions_of(assignment: bytes) -> list[PartitionKey]:
     """The partitions of one member; none if the bytes are empty. Raises Malformed."""
     if not assignment:
         return []
-    usual = _usual_partitions(assignment)
+    usual: list[PartitionKey] | None
+    if _PARTITIONS_IN_C is None:
+        usual = _usual_partitions(assignment)
+    else:
+        usual = _PARTITIONS_IN_C(assignment)
     if usual is not None:
         return usual
     return [
@@ -143,6 +152,23 @@ def _usual_partitions(assignment: bytes) -> list[PartitionKey] | None:
     except UnicodeDecodeError:
         return None
     return partitions if pos == end else None
+
+
+def owners_of_partitions(assignments: Mapping[str, bytes]) -> dict[PartitionKey, str]:
+    """Who owns what by these assignments, by owner; of two the first. Raises Malformed."""
+    if _OWNERS_IN_C is not None:
+        usual: dict[PartitionKey, str] | None = _OWNERS_IN_C(assignments)
+        if usual is not None:
+            return usual
+    return _owners(assignments)
+
+
+def _owners(assignments: Mapping[str, bytes]) -> dict[PartitionKey, str]:
+    owners: dict[PartitionKey, str] = {}
+    for owner, assignment in assignments.items():
+        for partition in partitions_of(assignment):
+            owners.setdefault(partition, owner)
+    return owners
 
 
 def count_partitions(assignment: bytes, most: int) -> int | None:
@@ -196,16 +222,12 @@ class OwnershipChange:
     def assign(self, assignments: Mapping[str, bytes]) -> list[OwnerMove]:
         """The leader's assignments; returns the partitions that they move. Raises Malformed."""
         held = self._holdings()
-        new: dict[PartitionKey, str] = {}
-        for owner, assignment in assignments.items():
-            for partition in partitions_of(assignment):
-                new.setdefault(partition, owner)
-        self._new = new
-        moves = [
-            OwnerMove(*partition, held[partition].owner, owner)
-            for partition, owner in new.items()
-            if partition in held and held[partition].owner != owner
-        ]
+        self._new = owners_of_partitions(assignments)
+        moves: list[OwnerMove] = []
+        for partition, owner in self._new.items():
+            last = held.get(partition)
+            if last is not None and last.owner != owner:
+                moves.append(OwnerMove(*partition, last.owner, owner))
         moves.sort()
         return moves
 

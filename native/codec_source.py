@@ -65,7 +65,7 @@ RECORDS_WRITTEN: Final = (
 """Values of records that have all members of a group, or that a rebalance writes for each of them.
 Other values of consumer groups always have tags, which are left to the oracle."""
 
-_RUNTIME: Final = ("codec_runtime.pxi", "records.pxi")
+_RUNTIME: Final = ("codec_runtime.pxi", "records.pxi", "assignments.pxi")
 
 
 def codec_source() -> str:
