@@ -331,7 +331,7 @@ def test_the_order_of_many_groups_is_found_in_slices() -> None:
     assert pauses > steps // STEPS_PER_SLICE
 
 
-def test_without_room_for_more_partitions_no_group_is_looked_at(
+def test_beyond_the_partitions_limit_no_group_is_sorted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = Place(groups_max=1_000, partitions_max=3)

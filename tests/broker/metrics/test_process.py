@@ -10,23 +10,23 @@ from broker.metrics import process
 
 
 def test_it_says_what_the_library_says() -> None:
-    own = dict(
+    found = dict(
         line.split()
         for portion in process.collect()
         if portion is not None
         for line in portion.lines
     )
-    theirs = {
+    expected = {
         sample.name: sample.value
         for metric in ProcessCollector(registry=None).collect()
         for sample in metric.samples
     }
-    assert own.keys() == theirs.keys()
+    assert found.keys() == expected.keys()
     for name in ("process_start_time_seconds", "process_open_fds", "process_max_fds"):
-        assert float(own[name]) == theirs[name], name
+        assert float(found[name]) == expected[name], name
     for name in ("process_virtual_memory_bytes", "process_resident_memory_bytes"):
-        assert float(own[name]) == pytest.approx(theirs[name], rel=0.2), name
-    assert float(own["process_cpu_seconds_total"]) <= theirs["process_cpu_seconds_total"]
+        assert float(found[name]) == pytest.approx(expected[name], rel=0.2), name
+    assert float(found["process_cpu_seconds_total"]) <= expected["process_cpu_seconds_total"]
 
 
 def test_many_descriptors_are_counted_in_slices() -> None:
