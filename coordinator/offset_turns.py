@@ -20,6 +20,7 @@ from coordinator.offsets.namesakes import NamesakeCommit, pending_of, written_ag
 from coordinator.offsets.offset_delete import decide_offset_delete
 from coordinator.offsets.offset_fetch import (
     NOTHING_UNSTABLE,
+    Undescribable,
     Unstable,
     fetch_offsets_of_group,
 )
@@ -126,7 +127,9 @@ class OffsetTurns:
         unstable: Unstable = NOTHING_UNSTABLE
         if require_stable:
             unstable = self._store.transactions.pending.of_group(group_id)
-        undescribable = partial(self._authorizer.undescribable_topics, token)
+        undescribable: Undescribable | None = None
+        if self._authorizer.is_enabled:
+            undescribable = partial(self._authorizer.undescribable_topics, token)
         try:
             found = fetch_offsets_of_group(
                 group, wanted, token.api_version, self._topics, unstable, undescribable

@@ -26,6 +26,7 @@ from typing import Final
 from coordinator.classic.generation_messages import GenerationBegunValue
 from coordinator.record_schemas import GroupMetadataValue, TargetAssignmentMemberValue
 from protocol.messages import REQUESTS, RESPONSES
+from protocol.messages.offset_fetch import OffsetFetchResponsePartitions
 from protocol.names import ApiKey
 from protocol.reader_source import REQUEST_ELEMENTS_MAX, REQUEST_KEYS_MAX
 from protocol.schema import (
@@ -65,7 +66,16 @@ RECORDS_WRITTEN: Final = (
 """Values of records that have all members of a group, or that a rebalance writes for each of them.
 Other values of consumer groups always have tags, which are left to the oracle."""
 
-_RUNTIME: Final = ("codec_runtime.pxi", "records.pxi", "assignments.pxi")
+_RUNTIME: Final = (
+    "codec_runtime.pxi",
+    "records.pxi",
+    "assignments.pxi",
+    "committed_partitions.pxi",
+    "stored_commits.pxi",
+)
+
+_STAND_INS: Final = {OffsetFetchResponsePartitions: ("CommittedPartitions", "put_committed")}
+"""What may stand in place of a list of these, and the function that writes it."""
 
 
 def codec_source() -> str:
@@ -190,15 +200,17 @@ class _Source:
             self.line(f"cdef Py_ssize_t n = count(c, flexible, nullable, {at_most})")
             self.line("cdef Py_ssize_t k")
             self.line("if n < 0: return None")
-            self.line("cdef list items = []")
+            self.line("cdef tuple items = PyTuple_New(n)")
+            self.line("cdef object item")  # never a number of C: a tuple keeps what it is given
             with self.block("for k in range(n):"):
                 if isinstance(element, StructOf):
                     self.line(f"item = r_{element.cls.__name__}(c, v, flexible)")
                 else:
                     self.line(f"item = {_read_wire(element, Mark(element))}")
                 self.line("if c.odd: return None")
-                self.line("items.append(item)")
-            self.line("return tuple(items)")
+                self.line("Py_INCREF(item)")  # PyTuple_SET_ITEM takes one
+                self.line("PyTuple_SET_ITEM(items, k, item)")
+            self.line("return items")
 
     def _read(self, cls: type[Struct], field: FieldSpec) -> None:
         mark, target, default = field.mark, f"f_{field.name}", _default(cls, field)
@@ -254,7 +266,7 @@ class _Source:
         else:
             self._put(mark.wire, value, mark)
 
-    def _put(self, wire: object, value: str, mark: Mark) -> None:
+    def _put(self, wire: object, value: str, mark: Mark, *, in_place: bool = False) -> None:
         nullable = _nullable(mark)
         match wire:
             case Wire(name="bool"):
@@ -267,6 +279,12 @@ class _Source:
                 self.line(f"put_text(o, {value}, flexible, {nullable})")
             case Wire(name="bytes"):
                 self.line(f"put_bytes(o, {value}, flexible, {nullable})")
+            case ArrayOf(StructOf(cls)) if cls in _STAND_INS and not in_place:
+                stand_in, put = _STAND_INS[cls]
+                with self.block(f"if type({value}) is {stand_in}:"):
+                    self.line(f"{put}(o, {value}, flexible)")
+                with self.block("else:"):
+                    self._put(wire, value, mark, in_place=True)
             case ArrayOf(element):
                 self.line(f"items = {value}")
                 self.line(f"put_count(o, items, flexible, {nullable})")

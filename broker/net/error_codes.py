@@ -6,8 +6,10 @@ so do we, without a table typed by hand. Kafka's counterpart: `AbstractResponse.
 """
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from protocol.messages import Response
+from protocol.messages.offset_fetch import CommittedPartitions, OffsetFetchResponsePartitions
 from protocol.schema import ERROR_CODE, ArrayOf, Struct, StructOf, fields_of
 
 _ErrorCodes = Callable[[Response], list[int]]
@@ -25,9 +27,9 @@ def errors_in(response: Response) -> list[int]:
 
 def _compiled(cls: type[Struct]) -> _ErrorCodes:
     lines = ["def collect(v0):", " found = []", *_lines(cls, 0), " return found"]
-    namespace: dict[str, _ErrorCodes] = {}
+    namespace: dict[str, object] = {"CommittedPartitions": CommittedPartitions}
     exec("\n".join(lines), namespace)
-    return namespace["collect"]
+    return cast("_ErrorCodes", namespace["collect"])
 
 
 def _lines(cls: type[Struct], depth: int) -> Iterator[str]:
@@ -39,6 +41,8 @@ def _lines(cls: type[Struct], depth: int) -> Iterator[str]:
             yield f"{indent}if {value}: found.append({value})"
         elif isinstance(wire, ArrayOf) and isinstance(wire.element, StructOf):
             below = [*_lines(wire.element.cls, depth + 1)]
+            if wire.element.cls is OffsetFetchResponsePartitions:
+                value = f"type({value}) is not CommittedPartitions and {value}"
             if below:
                 yield f"{indent}for v{depth + 1} in {value} or ():"
                 yield from below

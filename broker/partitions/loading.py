@@ -158,11 +158,13 @@ class Tail(Generic[R]):
     def read_on(self) -> bool:
         """The next portion, in a thread; False at the end of the log."""
         self.records, self.count, self.size = [], 0, 0
+        batch = b""
         for batch in self._batches:
             self.records += self._records_of(batch)
-            self.next_offset = batch_offsets(batch)[1] + 1
             self.count += records_count(batch)
             self.size += len(batch)
             if self.size >= LOAD_READ_BYTES and self.records:
                 break
+        if batch:
+            self.next_offset = batch_offsets(batch)[1] + 1
         return bool(self.records)

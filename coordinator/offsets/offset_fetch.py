@@ -13,11 +13,13 @@ Kafka's counterpart: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManage
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, cast
 
 from coordinator.group import CommittedOffset
 from coordinator.group_view import GroupView
+from protocol.compiled_codec import function_in_c
 from protocol.messages.offset_fetch import (
+    CommittedPartitions,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -42,8 +44,13 @@ UNWEIGHED_PARTITIONS: Final = 1_000
 """Of a single group, as consumers ask for it: with the longest metadata they are 32 MB."""
 
 _NOTHING_COMMITTED: Final[Mapping[int, CommittedOffset]] = {}
+_NONE_HIDDEN: Final[AbstractSet[TopicName]] = frozenset()
 _NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
+
+_COMMITS_IN_C: Final = function_in_c("commits_at")
+
+Answers = Sequence[OffsetFetchResponsePartitions]
 
 Unstable = Mapping[TopicName, Collection[int]]
 """Partitions with a transactional commit that is still open."""
@@ -52,10 +59,6 @@ NOTHING_UNSTABLE: Final[Unstable] = {}
 
 Undescribable = Callable[[Iterable[TopicName]], AbstractSet[TopicName]]
 """Those of some topics that the client may not see."""
-
-
-def _see_all(_topics: Iterable[TopicName]) -> frozenset[TopicName]:
-    return frozenset()
 
 
 def wanted_groups(
@@ -141,11 +144,12 @@ def fetch_offsets_of_group(
     api_version: int,
     topics: TopicsView,
     unstable: Unstable = NOTHING_UNSTABLE,
-    undescribable: Undescribable = _see_all,
+    undescribable: Undescribable | None = None,
 ) -> OffsetFetchResponseGroup:
     """The answer for one group: the partitions that it asks for, or all that were committed.
 
     `unstable` is what a request with require_stable must not be told; else it is empty.
+    `undescribable` None: the client may see all topics.
     """
     committed: Mapping[TopicName, Mapping[int, CommittedOffset]] = {}
     if group is not None and group.state is not GroupState.DEAD:
@@ -155,7 +159,7 @@ def fetch_offsets_of_group(
                 return refuse_offset_fetch(wanted, api_version, error_code)
         committed = group.offsets
     if wanted.topics is None:
-        hidden = undescribable(committed)
+        hidden = undescribable(committed) if undescribable is not None else _NONE_HIDDEN
         shown = {name: committed[name] for name in committed if name not in hidden}
         found = _all_topics(shown if hidden else committed, api_version, topics, unstable)
     else:
@@ -191,14 +195,16 @@ def _listed_topics(
     api_version: int,
     topics: TopicsView,
     unstable: Unstable,
-    undescribable: Undescribable,
+    undescribable: Undescribable | None,
 ) -> list[OffsetFetchResponseTopics]:
     """Topic by topic as asked; those whose id nobody knows, or that are hidden, at the end."""
     found: list[OffsetFetchResponseTopics] = []
     refused: list[OffsetFetchResponseTopics] = []
     by_id = api_version >= _TOPIC_IDS_SINCE
     names = [topics.topic_name(topic.topic_id) if by_id else topic.name for topic in wanted]
-    hidden = undescribable([name for name in names if name is not None])
+    hidden = _NONE_HIDDEN
+    if undescribable is not None:
+        hidden = undescribable([name for name in names if name is not None])
     for topic, name in zip(wanted, names):  # noqa: B905 - without `strict`, mypyc makes no object
         if name is None:
             refused.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -221,18 +227,14 @@ def _of_listed(
     wanted: Sequence[int],
     topic_id: TopicId,
     open_partitions: Collection[int],
-) -> list[OffsetFetchResponsePartitions]:
+) -> Answers:
     """A zero `topic_id` is one that the request did not name: nothing is compared with it."""
     if topic_id is ZERO_TOPIC_ID and not open_partitions:
-        get = committed.get
-        return [
-            OffsetFetchResponsePartitions(index, _NO_OFFSET, NO_LEADER_EPOCH, "")
-            if (commit := get(index)) is None
-            else OffsetFetchResponsePartitions(
-                index, commit.committed_offset, commit.leader_epoch, commit.metadata
-            )
-            for index in wanted
-        ]
+        if _COMMITS_IN_C is not None and type(committed) is dict and type(wanted) is tuple:
+            commits = _COMMITS_IN_C(committed, wanted)
+        else:
+            commits = [*map(committed.get, wanted)]
+        return cast("Answers", CommittedPartitions(wanted, commits))
     return [
         _answer(
             index,

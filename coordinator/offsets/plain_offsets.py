@@ -7,15 +7,19 @@ all equal is one value. `plain_offsets` and `offsets_of_plain` are inverse to ea
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat, starmap
 from sys import intern
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import astuple
 
 from coordinator.group import CommittedOffset
+from protocol.compiled_codec import function_in_c
 from protocol.names import TopicName
 from protocol.primitives import read_uuid
 
 V = TypeVar("V")
+
+_COMMITS_IN_C: Final = function_in_c("offsets_of_columns")
+"""None is its answer to columns that do not fit together."""
 
 OffsetColumns = tuple[
     str, list[int], list[int], list[int], list[str], list[int], list[int], list[bytes]
@@ -32,21 +36,35 @@ def offsets_of_plain(
     plain: Sequence[OffsetColumns],
 ) -> dict[TopicName, dict[int, CommittedOffset]]:
     found: dict[TopicName, dict[int, CommittedOffset]] = {}
-    for topic, partitions, offsets, epochs, metadata, committed, expire, ids in plain:
-        rows = zip(
-            offsets,
-            _values(epochs),
-            _values(metadata),
-            _values(committed),
-            _values(expire),
-            _values([read_uuid(raw) for raw in ids]),
-            strict=False,  # what stands once has no end
-        )
+    for columns in plain:
+        commits = None if _COMMITS_IN_C is None else _COMMITS_IN_C(*columns[1:])
+        if commits is None:
+            commits = commits_in_python(*columns[1:])
         # Interned: thousands of groups that read one topic share its name.
-        found[TopicName(intern(topic))] = dict(
-            zip(partitions, starmap(CommittedOffset, rows), strict=True)
-        )
+        found[TopicName(intern(columns[0]))] = commits
     return found
+
+
+def commits_in_python(
+    partitions: list[int],
+    offsets: list[int],
+    epochs: list[int],
+    metadata: list[str],
+    committed: list[int],
+    expire: list[int],
+    ids: list[bytes],
+) -> dict[int, CommittedOffset]:
+    """The commits of one topic: the oracle of the function in C."""
+    rows = zip(
+        offsets,
+        _values(epochs),
+        _values(metadata),
+        _values(committed),
+        _values(expire),
+        _values([read_uuid(raw) for raw in ids]),
+        strict=False,  # what stands once has no end
+    )
+    return dict(zip(partitions, starmap(CommittedOffset, rows), strict=True))
 
 
 def _columns(topic: TopicName, commits: dict[int, CommittedOffset]) -> OffsetColumns:

@@ -8,8 +8,10 @@ So the same facts come in two shapes. Up to v7 `OffsetFetchRequestTopic` and its
 `OffsetFetchRequestGroup` with `OffsetFetchRequestTopics`, spelled by Kafka with a plural s.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Protocol
+
+import msgspec
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, GroupId, MemberId, TopicId, TopicName
 from protocol.schema import (
@@ -86,6 +88,50 @@ class OffsetFetchResponsePartitions(Struct):
     committed_leader_epoch: Annotated[int, INT32] = -1
     metadata: Annotated[str | None, nullable(STRING)] = ""
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+
+
+class Commit(Protocol):
+    """What an answer says of a committed offset."""
+
+    @property
+    def committed_offset(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def metadata(self) -> str: ...
+
+
+def _answer(index: int, commit: Commit | None) -> OffsetFetchResponsePartitions:
+    if commit is None:
+        return OffsetFetchResponsePartitions(index, -1, -1, "")
+    return OffsetFetchResponsePartitions(
+        index, commit.committed_offset, commit.leader_epoch, commit.metadata
+    )
+
+
+class CommittedPartitions(msgspec.Struct, gc=False, eq=False):  # noqa: PLW1641 - it is no key
+    """In place of a list of `OffsetFetchResponsePartitions` without errors; each is made when it is
+    looked at. The compiled codec makes none: it writes what the commits say.
+
+    Equal to a list of them. A commit of None: nothing was committed.
+    """
+
+    indexes: Sequence[int]
+    commits: Sequence[Commit | None]
+
+    def __len__(self) -> int:
+        return len(self.indexes)
+
+    def __iter__(self) -> Iterator[OffsetFetchResponsePartitions]:
+        return map(_answer, self.indexes, self.commits)
+
+    def __getitem__(self, place: Any) -> Any:
+        return [*self][place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list | tuple | CommittedPartitions) and [*self] == [*other]
 
 
 class OffsetFetchResponseTopics(Struct):

@@ -7,6 +7,7 @@ For scans, repairs and readers that need every byte. Where only headers matter a
 from collections.abc import Iterator
 from typing import Final
 
+from storage.batch.compiled_batch import LEADING_BATCHES_IN_C
 from storage.batch.record_batch import (
     HEADER_BYTES,
     BadChecksum,
@@ -36,6 +37,16 @@ def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Ba
             chunk, chunk_start = file.pread(wanted, position), position
         yield position, header, chunk[position - chunk_start : after - chunk_start]
         position = after
+
+
+def leading_batches(file: File, position: int, end: int) -> list[bytes]:
+    """Some of the batches from `position` on whose checksums hold; none: look at the next one.
+
+    Only the compiled build finds any.
+    """
+    if LEADING_BATCHES_IN_C is None:
+        return []
+    return LEADING_BATCHES_IN_C(file.pread(min(SCAN_BYTES, end - position), position))
 
 
 def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

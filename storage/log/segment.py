@@ -17,7 +17,7 @@ from errno import ENOENT
 from typing import NamedTuple
 
 from storage.api import Corrupt, TruncatedLog
-from storage.batch.batch_walk import SCAN_BYTES, checked_batches, whole_batches
+from storage.batch.batch_walk import SCAN_BYTES, checked_batches, leading_batches, whole_batches
 from storage.batch.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
@@ -519,6 +519,9 @@ class Segment:
     def batches(self, position: int, *, check: bool = False) -> Iterator[bytes]:
         """Each whole batch from `position` on, up to the present end; with its checksum checked?"""
         try:
+            while check and (sound := leading_batches(self._opened(), position, self.size)):
+                position += sum(map(len, sound))
+                yield from sound
             for at, header, batch in whole_batches(self._opened(), position, self.size):
                 position = at
                 if check and (crc := computed_crc(batch, 0, header.size)) != header.crc:

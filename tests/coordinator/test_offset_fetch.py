@@ -19,6 +19,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
 )
 from protocol.names import (
     ZERO_TOPIC_ID,
@@ -280,3 +281,33 @@ def test_an_error_of_the_group_stands_where_the_version_has_a_place_for_it(versi
     else:
         (group,) = answer.groups
         assert (group.group_id, group.error_code, group.topics) == (GROUP, error_code, ())
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_an_answer_has_what_was_committed_when_it_was_decided(version: int) -> None:
+    """An answer may wait for the disk, and later commits must not show in it."""
+    group = a_group()
+    group.offsets[ORDERS][2] = committed(30)
+
+    found = fetch_offsets_of_group(group, wanted(("orders", [2, 7])), 9, TOPICS)
+    group.offsets[ORDERS] = {2: committed(31), 7: committed(70)}
+
+    answer = over_the_wire(offset_fetch_response((found,), version), version)
+    (topic,) = answer.groups[0].topics if version >= 8 else answer.topics
+    rows = [(p.partition_index, p.committed_offset, p.metadata) for p in topic.partitions]
+    assert rows == [(2, 30, "note"), (7, -1, "")]
+
+
+def test_committed_partitions_equal_a_list_of_them() -> None:
+    found = fetch_offsets_of_group(a_group(), wanted(("orders", [0, 1])), 9, TOPICS)
+
+    (topic,) = found.topics
+    expected = [
+        OffsetFetchResponsePartitions(0, 10, 3, "note"),
+        OffsetFetchResponsePartitions(1, -1, -1, ""),
+    ]
+    assert topic.partitions == expected
+    assert [*topic.partitions] == expected
+    assert topic.partitions[1] == expected[1]
+    assert topic.partitions != expected[:1]
+    assert len(topic.partitions) == 2

@@ -17,11 +17,13 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.stored_commits import RUN_RECORDS_MAX, loaded_records
+from coordinator.stored_commits import RUN_RECORDS_MAX, loaded_records, records_in_python
+from protocol.compiled_codec import function_in_c
 from protocol.names import GroupId, TopicName
 from storage.api import RecordPair, StoredRecord
 from storage.batch.control_batch import logged_records
 from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, encode_batch
+from tests.build import IS_COMPILED
 
 AT_MS = 1_790_000_000_000
 
@@ -133,9 +135,30 @@ def test_commits_of_one_topic_are_read_as_one() -> None:
         for partition in range(64 + RUN_RECORDS_MAX + 1)
     }
     add_offset_commits(rows, GroupId("group"), TopicName("orders"), commits, 4)
-    found = loaded_records(encode_batch(rows, 0, AT_MS))
+    batch = encode_batch(rows, 0, AT_MS)
+    found = records_in_python(batch)
     assert all(isinstance(each, StoredCommits) for each in found)
     assert len(found) == 3, "offsets of one byte, offsets of two, and what is over the limit"
+    assert one_by_one(list(loaded_records(batch))) == one_by_one(list(found))
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 8_191, 8_192, 8_193])
+def test_usual_batches_are_read_in_c(count: int) -> None:
+    read_in_c = function_in_c("read_commits")
+    assert read_in_c is not None
+    rows: list[RecordPair] = []
+    for group in ("group-1", "é" * 100, "group-1"):
+        commits = {n: commit(n << 40, UUID(int=1 + n % 2)) for n in range(count)}
+        add_offset_commits(rows, GroupId(group), TopicName("orders"), commits, 4)
+    batch = encode_batch(rows, 7, AT_MS)
+
+    found = read_in_c(batch)
+
+    assert [(each.group_id, each.topic) for each in found] == [
+        ("group-1", "orders"), ("é" * 100, "orders"), ("group-1", "orders")
+    ]  # fmt: skip
+    assert one_by_one(found) == one_by_one(list(logged_records(batch)))
 
 
 @pytest.mark.parametrize("topics", [("aa", "bb"), ("a", "bbb")])

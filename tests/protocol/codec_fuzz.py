@@ -17,10 +17,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from coordinator.group import CommittedOffset
 from protocol.codec import _request_layouts, _response_layouts, encode_request
 from protocol.compiled_codec import reader_in_c, writer_in_c
 from protocol.headers import RequestHeader
 from protocol.messages import REQUESTS, RESPONSES
+from protocol.messages.offset_fetch import CommittedPartitions, OffsetFetchResponse
 from protocol.names import ApiKey
 from protocol.reader_source import compile_reader
 from protocol.writer_source import compile_writer
@@ -135,6 +137,8 @@ class Fuzzer:
     def _write(self, pair: Pair) -> None:
         random = self.random
         message: Any = sample(RESPONSES[pair.api_key], pair.version, random)
+        if pair.api_key is ApiKey.OFFSET_FETCH and random.random() < 0.7:
+            self._use_stand_ins(message)
         spoilt = message
         while random.random() < 0.5:  # a part of it, at some depth
             name = random.choice(spoilt.__struct_fields__)
@@ -151,6 +155,22 @@ class Fuzzer:
         )
         self.written += 1
         self.written_in_c += self.handed_over == before
+
+    def _use_stand_ins(self, message: OffsetFetchResponse) -> None:
+        """What the coordinator answers with in place of lists of partitions; some are odd."""
+        random = self.random
+        for topic in (topic for group in message.groups for topic in group.topics):
+            commits = [
+                random.choice((None, CommittedOffset(p.committed_offset, 3, p.metadata or "")))
+                for p in topic.partitions
+            ]
+            indexes = tuple(partition.partition_index for partition in topic.partitions)
+            if indexes and random.random() < 0.3:
+                place, odd = random.randrange(len(indexes)), random.choice(ODD_VALUES)
+                offset, metadata = random.choice(((odd, ""), (7, odd)))
+                commits[place] = CommittedOffset(offset, 3, metadata)  # type: ignore[arg-type]
+                indexes = random.choice((indexes, (*indexes[1:], 1 << 31)))
+            topic.partitions = CommittedPartitions(indexes, commits)  # type: ignore[assignment]
 
 
 def compiled_apis() -> list[ApiKey]:

@@ -1,5 +1,7 @@
 """Error codes: they are counted wherever they are in an answer."""
 
+from typing import Any
+
 from broker.net.error_codes import errors_in
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.fetch import FetchResponse
@@ -13,6 +15,13 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from protocol.messages.offset_fetch import (
+    CommittedPartitions,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 from protocol.names import ErrorCode
 
@@ -55,3 +64,14 @@ def test_at_several_depths_at_once() -> None:
 def test_the_codes_of_every_response_can_be_collected() -> None:
     assert errors_in(ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION)) == [35]
     assert errors_in(FetchResponse()) == []
+
+
+def test_partitions_that_were_committed_have_none_and_others_of_the_answer_count() -> None:
+    refused = OffsetFetchResponsePartitions(0, -1, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)
+    committed: Any = CommittedPartitions((0,), [None])
+    topics = [
+        OffsetFetchResponseTopics(partitions=committed),
+        OffsetFetchResponseTopics(partitions=[refused]),
+    ]
+    response = OffsetFetchResponse(groups=[OffsetFetchResponseGroup(topics=topics)])
+    assert errors_in(response) == [100]
