@@ -10,6 +10,7 @@ Nothing is started here: `Daemon.open` does that. Kafka's counterpart: `BrokerSe
 import asyncio
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,7 +44,6 @@ from broker.loop.ticker import Ticker
 from broker.net.access import Tokens, check_stores, listener_access, use_stores
 from broker.net.dispatch import Core, Dispatcher
 from broker.net.server import Server
-from broker.net.tls.listener_tls import ListenerTls
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer
 from broker.partitions.coordinator_logs import CoordinatorLogs
@@ -90,6 +90,9 @@ from topics.data_plane import DataPlane
 from topics.registry import TopicRegistry
 from transactions.coordinator import TransactionCoordinator
 
+if TYPE_CHECKING:
+    from broker.net.tls.listener_tls import ListenerTls
+
 
 class _Base(Struct, frozen=True):
     """What nearly every part is made with."""
@@ -101,7 +104,7 @@ class _Base(Struct, frozen=True):
     storage: Storage
     boot: BootRecord
     verification: GroupVerification
-    tls: Mapping[str, ListenerTls]
+    tls: Mapping[str, "ListenerTls"]
     audit: Audit
 
 
@@ -110,7 +113,7 @@ def build(
     observer: Observer,
     data_dir: DataDir,
     loop: asyncio.AbstractEventLoop,
-    tls: Mapping[str, ListenerTls] | None = None,
+    tls: Mapping[str, "ListenerTls"] | None = None,
     tokens: Tokens | None = None,
     *,
     repair: bool = False,
@@ -182,7 +185,7 @@ def _base(
     loop: asyncio.AbstractEventLoop,
     observer: Observer,
     storage: Storage,
-    tls: Mapping[str, ListenerTls],
+    tls: Mapping[str, "ListenerTls"],
 ) -> _Base:
     was_clean = storage.store.was_clean
     boot = BootRecord(storage.disk, storage.path, current_boot_id(), was_clean=was_clean)
@@ -191,7 +194,7 @@ def _base(
     return _Base(config, loop, observer, clock, storage, boot, verification, tls, audit)
 
 
-def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
+def _connect(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
     """Set the callbacks of parts that were made before those that they call."""
     daemon.audit.watch(daemon.server, daemon.dispatcher)
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
@@ -232,7 +235,7 @@ def _connect(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
     _follow_dynamic_configs(daemon, tls)
 
 
-def _follow_dynamic_configs(daemon: Daemon, tls: Mapping[str, ListenerTls]) -> None:
+def _follow_dynamic_configs(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
     """Have dynamic configs of the broker in effect, now and after each change.
 
     Those that topics and groups derive their values from reach them in the data plane.

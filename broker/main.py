@@ -15,7 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import uvloop
 
@@ -24,9 +24,7 @@ from broker.daemon import Daemon
 from broker.history_log.last_alive import LastAlive
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.net.access import Tokens, open_tls, open_tokens
-from broker.net.admin_tls import admin_certificate
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
-from broker.net.tls.listener_tls import ListenerTls
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
@@ -40,6 +38,9 @@ from rollcall.compiled import describe_build, describe_interpreter
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
 from storage.repair.repair import repair_hint
+
+if TYPE_CHECKING:
+    from broker.net.tls.listener_tls import ListenerTls
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -148,7 +149,7 @@ async def _run(
     observer: Observer,
     data_dir: DataDir,
     ports: Ports,
-    tls: Mapping[str, ListenerTls],
+    tls: Mapping[str, "ListenerTls"],
     tokens: Tokens,
     open_console: OpenConsole | None,
     announce: Announce,
@@ -282,7 +283,10 @@ def _bind(config: Config) -> Ports:
             )
             for listener in config.endpoints
         )
-        admin_certificate(config)  # one that cannot be loaded stops the start
+        if config.rollcall_admin_ssl_certificate:
+            from broker.net.admin_tls import admin_certificate
+
+            admin_certificate(config)  # one that cannot be loaded stops the start
         admin = config.admin_address
         return Ports(bound, None if admin is None else bind_admin(*admin))
     except BaseException:

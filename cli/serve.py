@@ -53,6 +53,9 @@ def serve(
         pairs=pairs,
     )
     gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
+    from broker.loop.without_openssl import import_event_loop
+
+    import_event_loop()
     from broker.main import run_daemon
     from console.start import open_console
 

@@ -6,10 +6,15 @@ it stays.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
-from broker.net.tls.listener_tls import RELOAD_INTERVAL_S, ListenerTls, reload_all
 from broker.observe.events import CertificateRefused, CertificateReloaded, PartFailed
 from config.key_stores import BadStore
+
+if TYPE_CHECKING:
+    from broker.net.tls.listener_tls import ListenerTls
+
+RELOAD_INTERVAL_S: Final = 5.0
 
 _Event = CertificateReloaded | CertificateRefused | PartFailed
 
@@ -20,7 +25,7 @@ class CertificateWatch:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        listeners: Sequence[ListenerTls],
+        listeners: Sequence["ListenerTls"],
         observe: Callable[[_Event], None],
         interval_s: float = RELOAD_INTERVAL_S,
     ) -> None:
@@ -58,3 +63,15 @@ class CertificateWatch:
                 await self.inspect()
             except Exception as error:  # noqa: BLE001 - the next look may succeed
                 self._observe(PartFailed("certificate watch", error))
+
+
+def reload_all(
+    listeners: list["ListenerTls"], report: Callable[["ListenerTls", BadStore | None], None]
+) -> None:
+    """Look at the files of all listeners; `report` each change, with what is wrong with it."""
+    for listener in listeners:
+        try:
+            if listener.reload():
+                report(listener, None)
+        except BadStore as bad:
+            report(listener, bad)

@@ -5,7 +5,7 @@ Kafka's counterpart: `ClassicGroup.generateMemberId`, `Uuid.randomUuid`,
 """
 
 from base64 import urlsafe_b64encode
-from secrets import randbits, token_bytes
+from os import urandom
 from uuid import uuid4
 
 from protocol.names import MemberId
@@ -30,9 +30,10 @@ def new_scram_nonce() -> str:
 
     As bytes it also makes a salt.
     """
-    return base_36(randbits(SALT_BITS))
+    size_bytes = -(-SALT_BITS // 8)
+    return base_36(int.from_bytes(urandom(size_bytes)) >> (8 * size_bytes - SALT_BITS))
 
 
 def new_secret() -> bytes:
     """32 random bytes: the key of a hash."""
-    return token_bytes(32)
+    return urandom(32)

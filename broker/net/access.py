@@ -2,59 +2,44 @@
 
 Certificates are read before a port is bound, so that a bad one is one line of a start. Mechanisms
 get what they ask: the users of PLAIN, the credentials of SCRAM, the keys that sign tokens.
+TLS and the mechanisms of SASL are imported where a listener has them.
 Kafka's counterparts: `ChannelBuilders.serverChannelBuilder`, `SaslChannelBuilder`.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from broker.loop.ids import new_scram_nonce
-from broker.net.listener_access import ListenerAccess, SaslAccess, SaslMechanism
-from broker.net.tls.listener_tls import ListenerTls
+from broker.net.listener_access import ListenerAccess
 from broker.observe.events import CertificateRefused
 from config.key_stores import BadStore
 from config.keys import Config
-from config.listener_security import ListenerSecurity, MechanismSecurity, listener_security
+from config.listener_security import listener_security
 from config.listeners import BadListeners, Listener
 from config.security_keys import SecurityKeys
 from protocol.config_def import ConfigException
-from security.sasl.exchange import SaslServer
-from security.sasl.oauthbearer import OAUTHBEARER, OauthBearerServer, ValidToken
-from security.sasl.plain import PLAIN, PlainServer
-from security.sasl.scram import ScramServer
-from security.sasl.scram_credential import ScramCredential
+from security.sasl.oauthbearer import OAUTHBEARER
 
 if TYPE_CHECKING:
     from broker.net.oauth_tokens import OauthTokens
+    from broker.net.sasl_servers import ScramUsers, TokenValidator
+    from broker.net.tls.listener_tls import ListenerTls
 
 
 Tokens = Mapping[str, "OauthTokens"]
 """The checks of tokens of the listeners with OAUTHBEARER, by name."""
 
 
-class ScramUsers(Protocol):
-    """What the passwords of SCRAM are checked against."""
-
-    def credential(self, mechanism: str, user: str, /) -> ScramCredential | None: ...
-
-    def made_up(self, mechanism: str, user: str, /) -> ScramCredential:
-        """What an unknown user is asked for, so that a client does not learn who is known."""
-
-
-class TokenValidator(Protocol):
-    """What `oauth_tokens.py` gives."""
-
-    def validate(self, token: str) -> ValidToken:
-        """Raises InvalidToken."""
-
-
-def open_tls(config: Config) -> dict[str, ListenerTls]:
+def open_tls(config: Config) -> dict[str, "ListenerTls"]:
     """Of the listeners that have TLS, by name. Raises BadStore, BadListeners."""
+    listeners = [listener for listener in config.endpoints if listener.protocol.has_tls]
+    if not listeners:
+        return {}
+    from broker.net.tls.listener_tls import ListenerTls
+
     return {
         listener.name: ListenerTls(listener.name, listener_security(config, listener).values)
-        for listener in config.endpoints
-        if listener.protocol.has_tls
+        for listener in listeners
     }
 
 
@@ -71,7 +56,7 @@ def open_tokens(config: Config) -> dict[str, "OauthTokens"]:
     return tokens
 
 
-def check_stores(tls: Mapping[str, ListenerTls], config: Config) -> None:
+def check_stores(tls: Mapping[str, "ListenerTls"], config: Config) -> None:
     """Read the stores of a configuration that is about to be changed. Raises ConfigException."""
     for own, values in _with_tls(config, tls):
         try:
@@ -82,7 +67,7 @@ def check_stores(tls: Mapping[str, ListenerTls], config: Config) -> None:
 
 
 def use_stores(
-    tls: Mapping[str, ListenerTls], config: Config, observe: Callable[[CertificateRefused], None]
+    tls: Mapping[str, "ListenerTls"], config: Config, observe: Callable[[CertificateRefused], None]
 ) -> None:
     """Use the stores of a changed configuration. At a start one of them may be gone."""
     for own, values in _with_tls(config, tls):
@@ -93,8 +78,8 @@ def use_stores(
 
 
 def _with_tls(
-    config: Config, tls: Mapping[str, ListenerTls]
-) -> list[tuple[ListenerTls, Callable[[], SecurityKeys]]]:
+    config: Config, tls: Mapping[str, "ListenerTls"]
+) -> list[tuple["ListenerTls", Callable[[], SecurityKeys]]]:
     def values(listener: Listener) -> SecurityKeys:
         return listener_security(config, listener).values
 
@@ -107,9 +92,9 @@ def _with_tls(
 
 def listener_access(
     config: Config,
-    tls: Mapping[str, ListenerTls],
-    users: ScramUsers,
-    tokens: Mapping[str, TokenValidator],
+    tls: Mapping[str, "ListenerTls"],
+    users: "ScramUsers",
+    tokens: Mapping[str, "TokenValidator"],
 ) -> dict[str, ListenerAccess]:
     """By listener; one with nothing to do is missing.
 
@@ -121,33 +106,9 @@ def listener_access(
         own_tls = tls.get(listener.name)
         sasl = None
         if security.protocol.has_sasl:
-            sasl = _sasl(security, users, tokens.get(listener.name))
+            from broker.net.sasl_servers import sasl_access
+
+            sasl = sasl_access(security, users, tokens.get(listener.name))
         if own_tls is not None or sasl is not None:
             access[listener.name] = ListenerAccess(own_tls, sasl)
     return access
-
-
-def _sasl(
-    security: ListenerSecurity, users: ScramUsers, tokens: TokenValidator | None
-) -> SaslAccess:
-    mechanisms = {
-        mechanism.name: SaslMechanism(
-            _new_server(mechanism, users, tokens),
-            mechanism.values.connections_max_reauth_ms,
-        )
-        for mechanism in security.mechanisms.values()
-    }
-    return SaslAccess(mechanisms, security.values.sasl_server_max_receive_size)
-
-
-def _new_server(
-    mechanism: MechanismSecurity, users: ScramUsers, tokens: TokenValidator | None
-) -> Callable[[], SaslServer]:
-    name = mechanism.name
-    if name == PLAIN:
-        return partial(PlainServer, mechanism.plain_users)
-    if name == OAUTHBEARER:
-        assert tokens is not None, "open_tokens has them for every such listener"
-        return partial(OauthBearerServer, tokens.validate)
-    credential, made_up = partial(users.credential, name), partial(users.made_up, name)
-    return partial(ScramServer, name, credential, new_scram_nonce, made_up)

@@ -5,11 +5,14 @@ Kafka's counterpart: `ChannelBuilders`.
 """
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from broker.net.tls.listener_tls import ListenerTls
 from security.sasl.exchange import SaslServer
+
+if TYPE_CHECKING:
+    from broker.net.tls.listener_tls import ListenerTls
 
 
 class SaslMechanism(Struct, frozen=True):
@@ -29,7 +32,7 @@ class SaslAccess(Struct, frozen=True):
 class ListenerAccess(Struct, frozen=True):
     """TLS first, then SASL."""
 
-    tls: ListenerTls | None = None
+    tls: "ListenerTls | None" = None
     sasl: SaslAccess | None = None
 
 

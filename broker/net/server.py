@@ -28,7 +28,6 @@ from broker.net.route import OnAnswer, Route
 from broker.net.sockets import Bound, listen
 from broker.net.throttling import Throttling
 from broker.net.timers import ServerTimers
-from broker.net.tls.channel import TlsChannel
 from broker.net.tls.handshakes import HandshakeQueue
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
@@ -122,7 +121,7 @@ class Server:
         connection = Connection(self, listener, access)
         if access.tls is None:
             return connection
-        return TlsChannel(connection, access.tls.context, self.handshakes)
+        return access.tls.channel(connection, self.handshakes)
 
     def set_limits(self, limits: ServerLimits) -> None:
         """Connections that are served stay; of the others as many are served as there is room for.

@@ -126,7 +126,9 @@ def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.Address
             return [(socket.AF_INET6, "::")]
         return [(socket.AF_INET, ANY_IPV4)]
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            _encoded(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
     except (socket.gaierror, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a host name"
         raise CannotListen(
@@ -136,6 +138,12 @@ def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.Address
     addresses = list(dict.fromkeys((family, str(at[0])) for family, _, _, _, at in found))
     usable = [pair for pair in addresses if pair[0] != socket.AF_INET6 or has_ipv6()]
     return usable or addresses
+
+
+def _encoded(host: str) -> bytes | str:
+    """Python would encode an address as a name: the tables of IDNA are a hundredth of a start."""
+    is_address = ":" in host or host.replace(".", "").isdecimal()
+    return host.encode("ascii", "replace") if is_address else host
 
 
 def has_ipv6() -> bool:

@@ -9,13 +9,18 @@ from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import new as new_hash
-from hashlib import pbkdf2_hmac, shake_256
-from hmac import digest
 from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
+
+from security.sasl.hashes import (
+    DIGEST_BYTES,
+    hash_digest,
+    hmac_digest,
+    pbkdf2,
+    shake_256_digest,
+)
 
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 SCRAM_SHA_512: Final = "SCRAM-SHA-512"
@@ -49,7 +54,7 @@ def scram_credential(
 ) -> ScramCredential:
     """Takes about 10 ms for 16,384 iterations: not for the event loop."""
     secret = password.encode("utf-8", "surrogatepass")
-    salted = pbkdf2_hmac(SCRAM_HASHES[mechanism], secret, salt, iterations)
+    salted = pbkdf2(SCRAM_HASHES[mechanism], secret, salt, iterations)
     return credential_of_salted_password(mechanism, salted, salt, iterations)
 
 
@@ -58,11 +63,11 @@ def credential_of_salted_password(
 ) -> ScramCredential:
     """Of what AlterUserScramCredentials carries: the client has done the hashing."""
     hash_name = SCRAM_HASHES[mechanism]
-    client_key = digest(salted_password, b"Client Key", hash_name)
+    client_key = hmac_digest(salted_password, b"Client Key", hash_name)
     return ScramCredential(
         salt=salt,
-        stored_key=new_hash(hash_name, client_key).digest(),
-        server_key=digest(salted_password, b"Server Key", hash_name),
+        stored_key=hash_digest(hash_name, client_key),
+        server_key=hmac_digest(salted_password, b"Server Key", hash_name),
         iterations=iterations,
     )
 
@@ -103,14 +108,14 @@ def made_up_credential(
     a new password.
     """
     name = f"{mechanism},{user}".encode("utf-8", "surrogatepass")
-    share = int.from_bytes(digest(secret, name, "sha256")[:6]) / 2**48
+    share = int.from_bytes(hmac_digest(secret, name, "sha256")[:6]) / 2**48
     shape = shapes.at(share)
-    salted = digest(secret, b"%s,%d,%d" % (name, shape.iterations, shape.salt_bytes), "sha256")
+    salted = hmac_digest(secret, b"%s,%d,%d" % (name, shape.iterations, shape.salt_bytes), "sha256")
     if shape.salt_bytes:
-        salt = shake_256(salted).digest(shape.salt_bytes)
+        salt = shake_256_digest(salted, shape.salt_bytes)
     else:
         salt = base_36(int.from_bytes(salted) >> (256 - SALT_BITS)).encode()
-    size = new_hash(SCRAM_HASHES[mechanism]).digest_size
+    size = DIGEST_BYTES[SCRAM_HASHES[mechanism]]
     return ScramCredential(salt, bytes(size), bytes(size), shape.iterations)
 
 
@@ -150,7 +155,7 @@ def parse_credential(mechanism: str, text: str) -> ScramCredential:
     if set(pairs) != set(_FIELDS) or text.count(",") != len(_FIELDS) - 1:
         raise ValueError("a SCRAM credential has a salt, two keys and a number of iterations")
     salt, stored_key, server_key = (_bytes_of(pairs[name]) for name in _FIELDS[:3])
-    size = new_hash(SCRAM_HASHES[mechanism]).digest_size
+    size = DIGEST_BYTES[SCRAM_HASHES[mechanism]]
     if len(stored_key) != size or len(server_key) != size:
         raise ValueError(f"the keys of a {mechanism} credential have {size} bytes")
     digits = pairs["iterations"]

@@ -1,24 +1,22 @@
 """TLS of a listener: its current context, and how a changed certificate replaces it.
 
-The files of the stores are looked at every RELOAD_INTERVAL_S in a thread. A change is read whole
+The files of the stores are looked at every few seconds in a thread. A change is read whole
 before it is used; a store that cannot be used, or whose names differ where they may not
 (`ssl.allow.dn.changes`, `ssl.allow.san.changes`), leaves the context as it is, and says so once.
 Kafka's counterpart: `SslFactory.reconfigure`. Kafka reloads when a config is altered only.
 """
 
 import ssl
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from broker.net.tls.certificate import distinguished_name
+from broker.net.tls.channel import PlainConnection, TlsChannel
 from broker.net.tls.contexts import ServerContext, make_context
+from broker.net.tls.handshakes import HandshakeQueue
 from config.key_stores import BadStore, store_files
 from config.security_keys import SecurityKeys
 from seams.principal import ANONYMOUS, USER_TYPE, Principal
 from security.ssl_principal import BadRules, NoMatchingRule, SslPrincipalMapper
-
-RELOAD_INTERVAL_S: Final = 5.0
 
 _Stamp = tuple[tuple[int, int, int] | None, ...]
 
@@ -40,6 +38,10 @@ class ListenerTls:
     def context(self) -> ssl.SSLContext:
         """Of the next handshake."""
         return self._current.context
+
+    def channel(self, plain: PlainConnection, queue: HandshakeQueue) -> TlsChannel:
+        """For a connection that was accepted."""
+        return TlsChannel(plain, self.context, queue)
 
     def principal(self, certificate: bytes | None) -> Principal:
         """Of a client's certificate in DER. Raises NoMatchingRule."""
@@ -105,15 +107,3 @@ def _file_stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def reload_all(
-    listeners: list[ListenerTls], report: Callable[[ListenerTls, BadStore | None], None]
-) -> None:
-    """Look at the files of all listeners; `report` each change, with what is wrong with it."""
-    for listener in listeners:
-        try:
-            if listener.reload():
-                report(listener, None)
-        except BadStore as bad:
-            report(listener, bad)
