@@ -105,14 +105,17 @@ def run() -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as failed:
-        if failed.errno != errno.EPIPE:
-            error = of_disk(failed)  # of the standard output; commands have reported theirs
-            _drop_what_cannot_be_written()
-            return _report(f"rollcall: {error}", error.exit_code)
-        # The reader has closed the pipe (`rollcall config | head`): no error.
-        _drop_what_cannot_be_written()
-        return 0
+        return report_output_error(failed)
     return outcome if isinstance(outcome, int) else 0
+
+
+def report_output_error(failed: OSError) -> int:
+    """Of the standard output, since commands have reported theirs; the exit code."""
+    _drop_what_cannot_be_written()
+    if failed.errno == errno.EPIPE:
+        return 0  # the reader has closed the pipe (`rollcall config | head`): no error
+    error = of_disk(failed)
+    return _report(f"rollcall: {error}", error.exit_code)
 
 
 def _drop_what_cannot_be_written() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from cli.options import configuration_options, read_options, warn
+from cli.options import configuration_options, warn
+from cli.read_options import read_options
 from cli.reference import reference
 from config.keys import Config, keys
 from config.types import BrokerKey

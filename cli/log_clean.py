@@ -14,8 +14,8 @@ import click
 
 from cli.clock import now_ms
 from cli.log_options import log_topic_option, partition_option
-from cli.options import read_options
 from cli.progress import progress_bar
+from cli.read_options import read_options
 from config.keys import Config
 from seams.operator_error import OperationFailed, WrongInput
 

@@ -20,12 +20,18 @@ def main() -> None:
     is_daemon = sys.argv[1:2] == ["serve"]
     if is_daemon:
         leave_at_signals()
-        gc.disable()  # as cli/serve.py does, before the first import
+        gc.disable()  # as cli/start.py does, before the first import
     else:
         signal.signal(signal.SIGINT, _interrupted)
     _open_standard_streams()
     if sys.stdout is None and not is_daemon:  # the daemon warns of it and serves
         sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    if is_daemon:
+        from cli.start import serve_at_once
+
+        exit_code = serve_at_once(sys.argv[2:])
+        if exit_code is not None:
+            sys.exit(exit_code)
     from cli.commands import run
 
     if not is_daemon:  # a command cleans up after itself

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.options import read_options
+from cli.read_options import read_options
 from config.keys import Config
 from seams.operator_error import WrongInput
 

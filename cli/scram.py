@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from cli.groups import Commands
-from cli.options import read_options
+from cli.read_options import read_options
 from config.keys import Config
 from seams.operator_error import OperationFailed, WrongInput
 from security.sasl.scram_credential import (

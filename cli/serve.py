@@ -1,15 +1,16 @@
 """Serve: run the daemon in the foreground until a signal stops it.
 
 Reads the options; broker/main.py does the rest and returns the exit code. Until the daemon handles
-signals itself, they end the process (cli/main.py).
+signals itself, they end the process (cli/main.py). The usual options are read by cli/start.py.
 """
 
-import gc
 from pathlib import Path
 
 import click
 
-from cli.options import configuration_options, read_options
+from cli.options import configuration_options
+from cli.read_options import read_options
+from cli.start import start_daemon
 
 
 @click.command(
@@ -52,11 +53,4 @@ def serve(
         config_file=config_file,
         pairs=pairs,
     )
-    gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
-    from broker.loop.without_openssl import import_event_loop
-
-    import_event_loop()
-    from broker.main import run_daemon
-    from console.start import open_console
-
-    return run_daemon(config, open_console, repair=repair)
+    return start_daemon(config, repair=repair)

@@ -77,6 +77,34 @@ def test_what_it_does_not_have_is_left_to_python(program: Path) -> None:
     assert bundle.find_spec("os") is None
 
 
+def test_docstrings_are_only_where_they_are_shown(tmp_path: Path) -> None:
+    docs = '    """Docs."""\n'
+    text = f"{docs.strip()}\nclass Empty:\n{docs}\ndef two() -> int:\n{docs}    return 2\n"
+    for package in ("sample", "cli"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("")
+        (tmp_path / package / "part.py").write_text(text)
+    write_bundle(tmp_path, Path(bundle_file(str(tmp_path))))
+
+    part, shown = (imported(opened(tmp_path), f"{name}.part") for name in ("sample", "cli"))
+    for each, docstring in ((part, None), (shown, "Docs.")):
+        assert [each.__doc__, each.Empty.__doc__, each.two.__doc__] == [docstring] * 3
+        assert each.two() == 2
+        assert each.two.__code__.co_firstlineno == 5
+
+
+def test_what_a_killed_step_left_is_removed(program: Path) -> None:
+    file = Path(bundle_file(str(program)))
+    old, fresh = (file.with_name(f"{file.name}.new-{name}") for name in ("old", "fresh"))
+    old.touch()
+    os.utime(old, ns=(NOW_NS, NOW_NS))
+    fresh.touch()  # of a step that runs
+
+    write_bundle(program, file)
+
+    assert sorted(file.parent.iterdir()) == [file, fresh]
+
+
 @pytest.mark.parametrize("change", ["replaced", "removed"])
 def test_a_process_goes_on_with_the_bundle_that_it_has_opened(program: Path, change: str) -> None:
     bundle, file = opened(program), Path(bundle_file(str(program)))
