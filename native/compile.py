@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import io
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,6 +50,18 @@ CHECKED: Final = "checked"
 """The file in a folder that says that a daemon has served a group with it."""
 
 LOCK: Final = "requirements-compile.lock"
+
+OBJECT_FLAGS: Final = ("-fPIC", "-fwrapv", "-fvisibility=hidden", "-freorder-functions")
+"""Functions of other files are called directly, and what runs once is kept together."""
+
+RUNS_ONCE: Final = re.compile(
+    r"^(?=(?:static )?(?:bool|char|int|PyObject \*)\s*"
+    r"(?:CPyDef_\w+_(?:____top_level__|trait_vtable_setup)|CPy(?:Init|InitOnly|Exec)_\w+)"
+    r"\(\w+[^;{]*\)\s*\{)",
+    re.MULTILINE,
+)
+"""The beginning of a C function that imports a module. Marked as cold these are beside each other:
+the pages of the others are read from the file when a request needs them."""
 
 KEPT_BUILDS: Final = 4
 """Folders that are kept of earlier sources, or other Pythons."""
@@ -308,7 +321,11 @@ def _translate(out: Path) -> Sources:
         faults = [line for line in said.getvalue().splitlines() if ": error:" in line]
         raise CannotCompile(f"mypyc: {faults[0] if faults else 'failed'} (all: {LOG})") from None
     library = next(extension for extension in extensions if extension.name == LIBRARY)
-    return Sources([Path(name) for name in library.sources], library.include_dirs)
+    files = [Path(name) for name in library.sources]
+    for file in files:
+        text = file.read_text("utf-8")
+        file.write_text(RUNS_ONCE.sub("__attribute__((cold)) ", text), "utf-8")
+    return Sources(files, library.include_dirs)
 
 
 def _translate_codec(out: Path) -> Sources:
@@ -344,7 +361,7 @@ def _imported(modules: Iterable[str]) -> set[str]:
 def _compile(libraries: Mapping[str, Sources], made: Path, scratch: Path) -> None:
     """Compile and link; as many files at a time as there are processors."""
     paths = sysconfig.get_paths()
-    command = [*_compiler(), *_flags(), "-c", "-fPIC", "-fwrapv", "-DNDEBUG", "-w"]
+    command = [*_compiler(), *_flags(), "-c", *OBJECT_FLAGS, "-DNDEBUG", "-w"]
     jobs = {
         scratch / f"{source.name}.o": [*command, *_include(folders), str(source)]
         for sources, folders in libraries.values()
