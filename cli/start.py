@@ -31,24 +31,24 @@ class ServeOptions:
 
     def __init__(self) -> None:
         self.repair = False
-        self.one: dict[str, str] = {}
-        self.many: dict[str, list[str]] = {name: [] for name in MANY_VALUES.values()}
+        self.single: dict[str, str] = {}
+        self.repeated: dict[str, list[str]] = {name: [] for name in MANY_VALUES.values()}
 
     def config(self) -> Config | None:
         """None: click reports what is wrong with a path. Raises ConfigError."""
-        data_dir = self.one.get("data_dir")
-        file = self.one.get("config_file") or os.environ.get(CONFIG_VARIABLE)
+        data_dir = self.single.get("data_dir")
+        file = self.single.get("config_file") or os.environ.get(CONFIG_VARIABLE)
         if not (_may_be_read(data_dir) and _may_be_read(file)):
             return None
         if data_dir is not None and os.path.isfile(data_dir):  # noqa: PTH113  as click looks at it
             return None
         return read_options(
             data_dir=data_dir,
-            listen=tuple(self.many["listen"]),
-            advertise=tuple(self.many["advertise"]),
-            admin=self.one.get("admin"),
+            listen=tuple(self.repeated["listen"]),
+            advertise=tuple(self.repeated["advertise"]),
+            admin=self.single.get("admin"),
             config_file=None if not file else Path(file),
-            pairs=tuple(self.many["pairs"]),
+            pairs=tuple(self.repeated["pairs"]),
         )
 
 
@@ -71,9 +71,9 @@ def read_words(words: Sequence[str]) -> ServeOptions | None:
         if not value or (value.startswith("-") and not equals):
             return None
         if name in ONE_VALUE:
-            options.one[ONE_VALUE[name]] = value
+            options.single[ONE_VALUE[name]] = value
         elif name in MANY_VALUES:
-            options.many[MANY_VALUES[name]].append(value)
+            options.repeated[MANY_VALUES[name]].append(value)
         else:
             return None
     return options

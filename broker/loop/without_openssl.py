@@ -39,7 +39,7 @@ def import_event_loop() -> None:
     """To be called before anything else imports one of them; otherwise it does nothing."""
     if not sys.modules.keys().isdisjoint({"asyncio", "uvloop", _SSL}):
         return
-    missing: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    missing: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None is meant for such a use
     missing[_SSL] = None  # as where Python was built without OpenSSL
     try:
         import_module("asyncio")

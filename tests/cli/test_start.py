@@ -36,7 +36,7 @@ def test_words_that_are_read_mean_what_click_says(words: list[str]) -> None:
     params = serve.make_context("serve", list(words)).params
     file = params["config_file"]
     assert options.repair == params["repair"]
-    assert options.one == {
+    assert options.single == {
         name: value
         for name, value in (
             ("data_dir", params["data_dir"]),
@@ -45,7 +45,7 @@ def test_words_that_are_read_mean_what_click_says(words: list[str]) -> None:
         )
         if value is not None
     }
-    assert {name: tuple(given) for name, given in options.many.items()} == {
+    assert {name: tuple(given) for name, given in options.repeated.items()} == {
         name: params[name] for name in MANY_VALUES.values()
     }
 
