@@ -45,6 +45,7 @@ CODEC: Final = "rollcall_codec"
 """The name of the module."""
 
 REQUESTS_READ: Final = (
+    ApiKey.FIND_COORDINATOR,
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_FETCH,
     ApiKey.JOIN_GROUP,
@@ -54,7 +55,8 @@ REQUESTS_READ: Final = (
     ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
 )
-"""What a group of consumers asks for all the time. Each API adds some seconds to the build."""
+"""What a group of consumers asks for all the time, and each of them after a restart of the broker.
+Each API adds some seconds to the build."""
 
 RESPONSES_WRITTEN: Final = REQUESTS_READ
 
@@ -72,6 +74,7 @@ _RUNTIME: Final = (
     "assignments.pxi",
     "committed_partitions.pxi",
     "stored_commits.pxi",
+    "java_hash.pxi",
 )
 
 _STAND_INS: Final = {OffsetFetchResponsePartitions: ("CommittedPartitions", "put_committed")}

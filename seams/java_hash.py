@@ -1,9 +1,17 @@
-"""Java's String.hashCode: Kafka's choice of partition, and its order of map entries."""
+"""Java's String.hashCode: Kafka's choice of partition, and its order of map entries.
+
+The compiled build counts it in C (native/java_hash.pxi), in less time than it takes to look up the
+partition of a key that was kept.
+"""
 
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
+
+from protocol.compiled_codec import function_in_c
+
+_HASH_IN_C: Final = function_in_c("java_hash")
 
 _KEYS_OF_PARTITIONS_CACHED: Final = 65_536
 _LENGTH_CACHED: Final = 255
@@ -17,6 +25,14 @@ _KEYS_CACHED: Final = 16_384
 
 def java_hash(text: str) -> int:
     """`String.hashCode()`: over UTF-16 code units, wrapped to a signed 32-bit number."""
+    if _HASH_IN_C is not None:
+        found: int = _HASH_IN_C(text)
+        return found
+    return java_hash_in_python(text)
+
+
+def java_hash_in_python(text: str) -> int:
+    """The same: the oracle of what is in C."""
     value = 0
     if text.isascii():
         for byte in text.encode():
@@ -34,15 +50,17 @@ def partition_of(key: str, partitions: int) -> int:
 
     A group's partition of `__consumer_offsets`, a transactional id's of `__transaction_state`.
     """
-    if len(key) <= _LENGTH_CACHED:
-        return _partition_of(key, partitions)
-    return _partition_of.__wrapped__(key, partitions)
+    if _HASH_IN_C is None and len(key) <= _LENGTH_CACHED:
+        return _kept_partition_of(key, partitions)
+    return _partition_of(key, partitions)
 
 
-@lru_cache(maxsize=_KEYS_OF_PARTITIONS_CACHED)
 def _partition_of(key: str, partitions: int) -> int:
     value = java_hash(key)
     return (0 if value == _SMALLEST else abs(value)) % partitions
+
+
+_kept_partition_of = lru_cache(maxsize=_KEYS_OF_PARTITIONS_CACHED)(_partition_of)
 
 
 def hash_map_order(keys: Sequence[str]) -> list[str]:

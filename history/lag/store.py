@@ -116,7 +116,7 @@ class LagStore:
             self._ended_at[key] = at_ms
             ends = self.ends.get(key)
             if ends is None or ends.topic_id != topic_id:
-                ends = self.ends[key] = LogEnds(topic_id)
+                ends = self.ends[key] = LogEnds(topic_id, key)
             ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
 
     def add_readings(
@@ -138,7 +138,8 @@ class LagStore:
                 if self.windows >= self.limits.partitions_max:
                     self._left_out_now += 1
                     continue
-                window = windows[key] = LagWindow()
+                ends = self.ends.get(key)
+                window = windows[key if ends is None else ends.key] = LagWindow()
                 self.windows += 1
             if window.see(reading, at_ms, size):
                 assert reading.committed_at_ms is not None

@@ -22,11 +22,13 @@ commit like twenty, which reports each consumer that has just started as stopped
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from struct import Struct
 from typing import Final, NamedTuple
 
-from history.lag.model import LagNote, LagRates, LagStatus, Reading
+from history.lag.model import LagNote, LagRates, LagStatus, PartitionKey, Reading
 
 _FIELDS: Final = 3
+_COMMIT: Final = Struct("=3q")  # as in an array
 
 
 class SampledCommit(NamedTuple):
@@ -38,11 +40,12 @@ class SampledCommit(NamedTuple):
 class LagWindow:
     """The commits of one group for one partition, and its last reading and status.
 
-    Numbers in one array: there may be hundreds of thousands of windows.
+    Numbers in one object of bytes, which takes half of what an array does: there may be hundreds of
+    thousands of windows, and most have one commit.
     """
 
     __slots__ = (
-        "_commits",
+        "_packed",
         "committed_offset",
         "is_beyond_end",
         "lag",
@@ -55,7 +58,7 @@ class LagWindow:
     )
 
     def __init__(self) -> None:
-        self._commits = array("q")
+        self._packed = b""  # of each commit its three numbers, oldest first
         self.committed_offset: int | None = None
         self.lag: int | None = None
         self.seconds: float | None = None
@@ -67,7 +70,11 @@ class LagWindow:
         self.lagging_since_ms = 0  # since when there is lag without a pause; 0: there is none
 
     def __len__(self) -> int:
-        return len(self._commits) // _FIELDS
+        return len(self._packed) // _COMMIT.size
+
+    @property
+    def _commits(self) -> "array[int]":
+        return array("q", self._packed)
 
     def commits(self) -> Iterator[SampledCommit]:
         """Oldest first."""
@@ -95,7 +102,7 @@ class LagWindow:
             return False
         if reading.topic_id != self.topic_id:
             if self.topic_id:
-                del self._commits[:]  # offsets of a deleted topic
+                self._packed = b""  # offsets of a deleted topic
                 self.committed_offset = None
             self.topic_id = reading.topic_id
         if offset != self.committed_offset:
@@ -105,21 +112,21 @@ class LagWindow:
 
     def add(self, commit: SampledCommit, size: int) -> bool:
         """Add a commit if it is newer than the others."""
-        numbers = self._commits
-        if numbers:
-            if commit.committed_at_ms < numbers[-3]:
+        packed = self._packed
+        if packed:
+            at_ms, offset, _ = _COMMIT.unpack_from(packed, len(packed) - _COMMIT.size)
+            if (commit.committed_at_ms, commit.committed_offset) == (at_ms, offset):
                 return False
-            if commit.committed_at_ms == numbers[-3] and commit.committed_offset == numbers[-2]:
+            if commit.committed_at_ms < at_ms:
                 return False
-        numbers.extend(array("q", commit))  # all three numbers, or none if one is out of range
-        if len(numbers) > size * _FIELDS:
-            del numbers[: len(numbers) - size * _FIELDS]
+        kept_from = max(len(packed) - (size - 1) * _COMMIT.size, 0)
+        self._packed = packed[kept_from:] + array("q", commit).tobytes()
         return True
 
     def restore(self, commits: Sequence[SampledCommit], size: int) -> None:
         """Add commits that were stored before a restart, in any order, duplicates included."""
         merged = sorted({*commits, *self.commits()})
-        self._commits = array("q")
+        self._packed = b""
         for commit in merged:
             self.add(commit, size)
         offset = None
@@ -190,10 +197,12 @@ class LagWindow:
 class LogEnds:
     """Where the log of one partition ended at each sample; shared by all groups that read it."""
 
-    __slots__ = ("_numbers", "lowest", "topic_id")
+    __slots__ = ("_numbers", "key", "lowest", "topic_id")
 
-    def __init__(self, topic_id: str = "") -> None:
+    def __init__(self, topic_id: str = "", key: PartitionKey = ("", 0)) -> None:
+        """`key`: the topic and the partition. The windows of all groups share the object."""
         self.topic_id = topic_id
+        self.key = key
         self._numbers = array("q")  # at_ms, log_end_offset, ...
         self.lowest: int | None = None
 

@@ -121,6 +121,27 @@ class GroupAssignment(NamedTuple):
 class RecentActivity:
     """The recent activity of one group."""
 
+    __slots__ = (
+        "_ended",
+        "_present",
+        "assignment",
+        "assignor_failure",
+        "changed_at_ms",
+        "grown_at_ms",
+        "handed_over_at_ms",
+        "last",
+        "last_ended_at_ms",
+        "mixed_since",
+        "previous_assignment",
+        "progress",
+        "rebalances",
+        "refusals",
+        "refused",
+        "returns",
+        "rounds_without_progress",
+        "without_progress",
+    )
+
     def __init__(self) -> None:
         self.returns: dict[str, Newest[MemberReturn]] = {}
         self.rebalances: Newest[BegunRebalance] = Newest(RECENT_REBALANCES_MAX)

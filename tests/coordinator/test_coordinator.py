@@ -38,7 +38,13 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
-from seams.java_hash import hash_map_order, java_hash, partition_of, spread_hash
+from seams.java_hash import (
+    hash_map_order,
+    java_hash,
+    java_hash_in_python,
+    partition_of,
+    spread_hash,
+)
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 
@@ -650,6 +656,8 @@ def test_long_and_odd_strings_are_hashed_as_java_does(length: int) -> None:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
     assert java_hash(text) & 0xFFFF_FFFF == value
+    for odd in (text, text[::-1], text + "\ud800", "\udc00" + text, "\ud83e\udd93" + text):
+        assert java_hash(odd) == java_hash_in_python(odd)
 
 
 def test_a_group_id_too_long_to_be_remembered_has_its_partition_all_the_same() -> None:
