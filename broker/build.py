@@ -231,6 +231,7 @@ def _connect(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
     if daemon.history is not None:
         daemon.history.subscribe(watch.on_entry)
         daemon.history.subscribe(counters.count_entry)
+        daemon.history.call_soon = daemon.loop.call_soon
         daemon.history.recorder.name_topics(daemon.data_plane.registry.topic_name)
     _follow_dynamic_configs(daemon, tls)
 

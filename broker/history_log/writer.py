@@ -2,7 +2,8 @@
 
 Implements the coordinator's `HistorySink`. The journal stores what a turn appends to
 `__consumer_offsets` and its history entries in one flush (`begin`, `end`): after a crash both are
-there or neither. Turns that store nothing else are recorded as well. A fault here is logged and
+there or neither. Turns that store nothing else are recorded as well; of these, members that join
+wait for the next pass of the event loop, and are appended together. A fault here is logged and
 leaves a gap in the history; it never fails a turn.
 
 The index in memory is the fold of the same entries (history/index.py). A start reads the tail of
@@ -10,7 +11,7 @@ the topic, so that a rebalance which the stop interrupted is known.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from broker.history_log.reader import HistoryWindow, windows
@@ -18,7 +19,7 @@ from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
 from history.encoding import encode
-from history.entries import HistoryEntry, OffsetsMovedEntry
+from history.entries import HistoryEntry, MemberAddedEntry, OffsetsMovedEntry
 from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.downtime import Downtime
@@ -35,6 +36,10 @@ from storage.journal.journaled_log import JournaledLog
 EVENTS_PER_BATCH: Final = 16
 """Limited lists keep an entry at some 50 KB: a batch stays below what a Fetch asks for."""
 
+JOINS_PER_BATCH: Final = 100
+BATCH_BYTES_MAX: Final = 1 << 18
+"""Of entries in one batch, if there are several: clients choose how long a name is."""
+
 GROUPS_PER_BATCH: Final = 500
 """Entries of loaded groups in one batch: each is small."""
 
@@ -48,6 +53,10 @@ TurnListener = Callable[[Sequence[Event], Now], None]
 
 Views = Callable[[], Mapping[TopicPartition, TopicLog]]
 """The logs as their readers see them now; a reopened journal has new ones."""
+
+
+CallSoon = Callable[[Callable[[], None]], object]
+"""Calls a function in the next pass of the event loop."""
 
 
 def _no_readers(_: TopicLog) -> None:
@@ -75,7 +84,10 @@ class HistoryLog:
         self._logs: dict[int, JournaledLog] = {}
         self._views: Views = dict
         self._attach: Attach = _no_readers
+        self.call_soon: CallSoon | None = None  # set by build.py; without it nothing waits
         self._loaded: list[HistoryEntry] = []  # not appended yet
+        self._joins: list[HistoryEntry] = []  # likewise, of turns that store nothing else
+        self._joined_at_ms = 0  # the newest of them
         self._listeners: list[Callable[[HistoryEntry], None]] = []
         self._turn_listeners: list[TurnListener] = []
         self._warned_damage = False
@@ -105,7 +117,9 @@ class HistoryLog:
             entries = self.recorder.record(group, happened, now)
             if self._loaded:
                 self._append_loaded(now)  # later entries follow it
-            if entries:
+            if self.call_soon is not None and _is_join(entries):
+                self._append_soon(entries[0], self.call_soon, now)
+            elif entries:
                 self._append(entries, EVENTS_PER_BATCH, now)
             for listener in self._turn_listeners:
                 listener(happened, now)
@@ -167,6 +181,7 @@ class HistoryLog:
     def _reopen_logs(self) -> list[int]:
         self._logs.clear()
         self._loaded.clear()
+        self._joins.clear()
         return self._open_all()
 
     def _rebuild(self, tails: "Sequence[list[HistoryWindow] | Exception]") -> None:
@@ -260,18 +275,37 @@ class HistoryLog:
         entries, self._loaded = self._loaded, []
         self._append(entries, GROUPS_PER_BATCH, now)
 
+    def _append_soon(self, join: HistoryEntry, call_soon: CallSoon, now: Now) -> None:
+        """In the next pass of the event loop, or before the next entry of another kind."""
+        if not self._joins:
+            call_soon(self._append_joins)
+        self._joins.append(join)
+        self._joined_at_ms = now.wall_ms
+        if len(self._joins) >= JOINS_PER_BATCH:
+            self._append_joins()
+
+    def _append_joins(self) -> None:
+        joins, self._joins = self._joins, []
+        try:
+            self._append_all(joins, JOINS_PER_BATCH, self._joined_at_ms)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("group history", error))
+
     def _append(self, entries: Sequence[HistoryEntry], most: int, now: Now) -> None:
+        if self._joins:
+            self._append_joins()
+        self._append_all(entries, most, now.wall_ms)
+
+    def _append_all(self, entries: Sequence[HistoryEntry], most: int, at_ms: int) -> None:
         by_partition: dict[int, list[HistoryEntry]] = {}
         for entry in entries:
             by_partition.setdefault(self.partition_for(entry.group_id), []).append(entry)
         for partition, batch in by_partition.items():
-            for at in range(0, len(batch), most):
-                part = batch[at : at + most]
-                records = [Record(*encode(entry)) for entry in part]
-                if self._append_to(partition, records, now.wall_ms):
-                    self.events_written += len(part)
+            for records in _batches(batch, most):
+                if self._append_to(partition, records, at_ms):
+                    self.events_written += len(records)
                 else:
-                    self.events_lost += len(part)
+                    self.events_lost += len(records)
         for entry in entries:
             for listener in self._listeners:
                 listener(entry)
@@ -302,3 +336,25 @@ class HistoryLog:
     def _lost(self, reason: str) -> None:
         if not self.events_lost:
             self._observe(HistoryLost(reason))
+
+
+def _is_join(entries: Sequence[HistoryEntry]) -> bool:
+    """Of a classic member and nothing else: such a turn has no records."""
+    if len(entries) != 1:
+        return False
+    entry = entries[0]
+    return isinstance(entry, MemberAddedEntry) and not entry.group_type
+
+
+def _batches(entries: Sequence[HistoryEntry], most: int) -> Iterator[list[Record]]:
+    records: list[Record] = []
+    size = 0
+    for entry in entries:
+        key, value = encode(entry)
+        size += len(value)
+        if records and (len(records) == most or size > BATCH_BYTES_MAX):
+            yield records
+            records, size = [], len(value)
+        records.append(Record(key, value))
+    if records:
+        yield records

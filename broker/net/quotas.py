@@ -29,8 +29,8 @@ TURN_S_MAX: Final = 0.002
 takes longer ends its turn, but cannot be interrupted."""
 
 PASS_S_MAX: Final = 0.003
-"""For the turns of all connections whose bytes have arrived, and for those that were postponed;
-then the sockets are polled again. So a client with one request waits no longer than this, however
+"""For the turns of all connections whose bytes have arrived, and for the writes and those turns that
+were postponed; then the sockets are polled again. So a client with one request waits no longer than this, however
 many others have sent one (a thousand members that join at once), or thousands, or requests with
 large answers."""
 

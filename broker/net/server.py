@@ -247,7 +247,8 @@ class Server:
         self._is_flush_due = False
         self._pass_s = 0.0  # the pass over the sockets is over
         self.is_pass_over = False
-        ends_s = self.stopwatch() + FLUSH_S_MAX
+        began_s = self.stopwatch()
+        ends_s = began_s + FLUSH_S_MAX
         closed = 0
         for _ in range(len(self._to_flush)):
             connection = self._to_flush.popleft()
@@ -259,12 +260,11 @@ class Server:
                 self.turn_failed(connection, error)
             if closed >= CLOSED_A_FLUSH_MAX or self.stopwatch() >= ends_s:
                 break
-        self._run_postponed()
+        self._run_postponed(began_s + PASS_S_MAX)
         if self._to_flush or self._postponed:
             self._schedule_flush()
 
-    def _run_postponed(self) -> None:
-        ends_s = self.stopwatch() + PASS_S_MAX
+    def _run_postponed(self, ends_s: float) -> None:
         for _ in range(len(self._postponed)):
             connection, _ = self._postponed.popitem(last=False)
             try:
