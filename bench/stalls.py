@@ -69,6 +69,8 @@ MEASURED: Final = (
 )
 """First of all where the modules are: some that are compiled and some that are not do not mix."""
 
+TURN: Final = "all of it"
+
 RESULT_FILE: Final = "ROLLCALL_BENCH_STALLS"
 
 VERSIONS: Final = {
@@ -116,6 +118,7 @@ class MeasuringLoop(uvloop.Loop):
         self.is_in_call = False
         self.turn_began = (0.0, 0.0)
         self.calls: dict[str, float] = {}  # of this turn
+        self.longest_turn: dict[str, float] = {}  # its calls, and itself
         self.times = {name: Times() for name in ("call cpu", "call wall", "turn cpu", "turn wall")}
 
     def call(self, name: str, callback: Callable[..., Any], *arguments: Any) -> Any:
@@ -139,7 +142,10 @@ class MeasuringLoop(uvloop.Loop):
     def _turn_is_over(self) -> None:
         began_s, began_cpu_s = self.turn_began
         most = max(self.calls, key=lambda name: self.calls[name])
-        self.times["turn cpu"].add(f"mostly {most}", time.thread_time() - began_cpu_s)
+        took_s = time.thread_time() - began_cpu_s
+        if took_s > self.longest_turn.get(TURN, 0.0):
+            self.longest_turn = {TURN: took_s, **self.calls}
+        self.times["turn cpu"].add(f"mostly {most}", took_s)
         self.times["turn wall"].add(f"mostly {most}", time.perf_counter() - began_s)
         self.is_in_turn = False
         self.calls.clear()
@@ -240,7 +246,10 @@ def serve() -> None:
         run()
     finally:
         found = {**loops[0].times, "collection cpu": collections.times}
-        text = {name: [times.counts, times.longest] for name, times in found.items()}
+        text: dict[str, Any] = {
+            name: [times.counts, times.longest] for name, times in found.items()
+        }
+        text[TURN] = loops[0].longest_turn
         Path(os.environ[RESULT_FILE]).write_text(json.dumps(text))
 
 
@@ -477,7 +486,9 @@ def main() -> None:
             ms = found["call cpu"][1].get(f"task {task}", BUCKETS_MS[0])
             print(f"{name} {metrics[name]:g}, longest call of {task}: at most {ms:.2f} ms")
             assert metrics[name], "it had nothing to do: nothing is shown for it"
+        parts = sorted(found.pop(TURN).items(), key=lambda item: -item[1])
         show(found)
+        print("longest turn: " + ", ".join(f"{what} {took * 1e3:.1f}" for what, took in parts))
 
 
 if __name__ == "__main__":

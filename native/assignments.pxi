@@ -6,6 +6,9 @@ from libc.string cimport memcmp
 cdef extern from "Python.h":
     PyObject* PyDict_SetDefault(object, object, object) except NULL
     object PyUnicode_DecodeASCII(const char*, Py_ssize_t, const char*)
+    void PyObject_GC_UnTrack(PyObject*)
+    bint PyGC_Disable()
+    bint PyGC_Enable()
 
 cdef enum:
     NEWEST_ASSIGNMENT = 3
@@ -48,6 +51,7 @@ cdef bint read_usual(bytes assignment, list found, dict owners, object owner, li
         while count:
             count -= 1
             partition = (topic, <int>be32(p + pos))
+            PyObject_GC_UnTrack(<PyObject*>partition)  # as a collection does with what has no cycle
             pos += 4
             if found is not None: found.append(partition)
             else: PyDict_SetDefault(owners, partition, owner)
@@ -68,8 +72,13 @@ def usual_owners(assignments):
     cdef PyObject* assignment
     cdef dict owners = {}
     cdef list topics = [""]
-    while PyDict_Next(assignments, &at, &owner, &assignment):
-        if type(<object>assignment) is not bytes: return None
-        if not PyBytes_GET_SIZE(<object>assignment): continue
-        if not read_usual(<bytes>assignment, None, owners, <object>owner, topics): return None
+    # A collection for each 700 tuples would walk through what the turn has made so far.
+    cdef bint is_on = PyGC_Disable()
+    try:
+        while PyDict_Next(assignments, &at, &owner, &assignment):
+            if type(<object>assignment) is not bytes: return None
+            if not PyBytes_GET_SIZE(<object>assignment): continue
+            if not read_usual(<bytes>assignment, None, owners, <object>owner, topics): return None
+    finally:
+        if is_on: PyGC_Enable()
     return owners

@@ -25,6 +25,7 @@ COMPILED: Final = tuple(
     broker.observe.counters
     broker.observe.observer
     broker.observe.stats
+    console.member_steps
     coordinator.classic.apply
     coordinator.classic.decide.assignment_stored
     coordinator.classic.decide.begin_rebalance
@@ -125,6 +126,7 @@ COMPILED: Final = tuple(
     history.recording.recorder
     history.repeats
     history.story
+    history.verdicts.recent_activity
     protocol.codec
     protocol.framing
     protocol.primitives

@@ -12,6 +12,7 @@ from typing import Final
 from protocol.compiled_codec import function_in_c
 
 _HASH_IN_C: Final = function_in_c("java_hash")
+_ORDER_IN_C: Final = function_in_c("hash_map_order")
 
 _KEYS_OF_PARTITIONS_CACHED: Final = 65_536
 _LENGTH_CACHED: Final = 255
@@ -65,15 +66,29 @@ _kept_partition_of = lru_cache(maxsize=_KEYS_OF_PARTITIONS_CACHED)(_partition_of
 
 def hash_map_order(keys: Sequence[str]) -> list[str]:
     """The order in which a `java.util.HashMap` walks through these keys."""
+    if _ORDER_IN_C is not None:
+        ordered: list[str] = _ORDER_IN_C([*keys])
+        return ordered
+    return hash_map_order_in_python(keys)
+
+
+def hash_map_order_in_python(keys: Sequence[str]) -> list[str]:
+    """The same: the oracle of what is in C."""
     buckets = 16
     while len(keys) * 4 > buckets * 3:
         buckets *= 2
 
-    return sorted(keys, key=lambda key: spread_hash(key) & (buckets - 1))
+    return sorted(keys, key=lambda key: _spread_hash(key) & (buckets - 1))
 
 
-def spread_hash(key: str) -> int:
-    """`HashMap.hash`. It is kept: a caller may ask early, before `hash_map_order` needs it."""
+def hash_early(key: str) -> None:
+    """Keep the hash of a key for a later `hash_map_order`; in C there is no use for it."""
+    if _ORDER_IN_C is None:
+        _spread_hash(key)
+
+
+def _spread_hash(key: str) -> int:
+    """`HashMap.hash`."""
     return _spread(key) if len(key) <= _LENGTH_CACHED else _spread.__wrapped__(key)
 
 

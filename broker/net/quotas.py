@@ -28,13 +28,13 @@ TURN_S_MAX: Final = 0.002
 """Of one connection; then the others have theirs. The time is checked after each request: one that
 takes longer ends its turn, but cannot be interrupted."""
 
-PASS_S_MAX: Final = 0.003
-"""For the turns of all connections whose bytes have arrived, and for the writes and those turns that
-were postponed; then the sockets are polled again. So a client with one request waits no longer than this, however
-many others have sent one (a thousand members that join at once), or thousands, or requests with
-large answers."""
+PASS_S_MAX: Final = 0.002
+"""For the turns of all connections whose bytes have arrived, and for the writes and those turns
+that were postponed; then the sockets are polled again. So a client with one request waits no longer
+than twice this, however many others have sent one (a thousand members that join at once), or
+thousands, or requests with large answers."""
 
-FLUSH_S_MAX: Final = 0.002
+FLUSH_S_MAX: Final = 0.0015
 """For the writes of all connections that have answers; then the sockets are polled again. A write
 is a system call: the answers to 5,000 members of a group take 50 ms."""
 

@@ -3,6 +3,9 @@
 The cores report what happened and nothing else. The tables of `*_lines.py` have the log lines,
 counters.py the numbers. Lines go to stderr through structlog, for people or as one JSON object
 each; stdout is left for the ready line.
+
+Each member that joins a new group has two lines. In the daemon (`call_later`) they are written a
+moment later, many at once, and in any case before the next line of another kind.
 """
 
 import logging
@@ -10,6 +13,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from time import time
 from typing import Final, TextIO
 
 import structlog
@@ -24,7 +28,7 @@ from broker.observe.logger_levels import LogLevels
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
 from broker.observe.transaction_lines import TRANSACTION_LINES
-from coordinator.classic.events import NoMemberRejoined
+from coordinator.classic.events import MemberAdded, MemberIdAssigned, NoMemberRejoined
 from coordinator.consumer.events import ConsumerMemberFenced, TargetAssignmentRefused
 from history.repeats import Repeats
 from protocol.printable import printable
@@ -52,6 +56,21 @@ _REPEATED: Final = (NoMemberRejoined, TargetAssignmentRefused, ConsumerMemberFen
 """A client that retries brings these again and again."""
 
 
+JOIN_LINES_WAIT_S: Final = 0.01
+JOINS_WAITING_MAX: Final = 100
+"""Events; their lines take half a millisecond."""
+
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function after some seconds."""
+
+
+def _is_join(event: object) -> bool:
+    """Of a client without authentication: its lines are sentences without a principal."""
+    if isinstance(event, MemberIdAssigned):
+        return event.principal is None
+    return isinstance(event, MemberAdded) and event.member.principal is None
+
+
 def _repeat_key(event: _Repeated) -> Hashable:
     member_id = event.member_id if isinstance(event, ConsumerMemberFenced) else None
     return type(event), event.group_id, member_id
@@ -64,14 +83,16 @@ class Observer:
         self,
         log: structlog.typing.FilteringBoundLogger,
         root_level: str = "debug",
-        write_sentence: "WriteSentence | None" = None,
+        write_sentences: "WriteSentences | None" = None,
     ) -> None:
-        """`root_level`: the least level that is written, until it is changed. `write_sentence`: a
+        """`root_level`: the least level that is written, until it is changed. `write_sentences`: a
         shorter way to write most lines.
         """
+        self.call_later: Later | None = None  # set by main.py
         self.levels = LogLevels(LOGGERS, root_level)
         self._log = log
-        self._write_sentence = write_sentence
+        self._write_sentences = write_sentences
+        self._joins: list[tuple[float, object]] = []  # seconds since the epoch, and what happened
         self._write = {
             level: getattr(log, level) for level in ("debug", "info", "warning", "error")
         }
@@ -84,6 +105,14 @@ class Observer:
         lines_of = LOG_LINES.get(type(event))
         if lines_of is None:
             return
+        if self.call_later is not None and self._write_sentences is not None and _is_join(event):
+            self._joins.append((time(), event))
+            if len(self._joins) == 1:
+                self.call_later(JOIN_LINES_WAIT_S, self.write_joins)
+            elif len(self._joins) >= JOINS_WAITING_MAX:
+                self.write_joins()
+            return
+        self.write_joins()
         times = 1
         if isinstance(event, _REPEATED):
             times = self._repeats.count(_repeat_key(event), event.at_ms) or 0
@@ -94,12 +123,12 @@ class Observer:
                 if not self.levels.writes(_LOGGER_OF[type(event)], level):
                     continue
                 if (
-                    self._write_sentence is not None
+                    self._write_sentences is not None
                     and isinstance(message, Sentence)
                     and "principal" not in fields
                     and times == 1
                 ):
-                    self._write_sentence(level, message)
+                    self._write_sentences([(time(), level, message)])
                     continue
                 plain = {
                     key: value.value if isinstance(value, StrEnum) else value
@@ -110,6 +139,23 @@ class Observer:
                 self._write[level](message, **plain)
         except OSError:
             self.lines_lost += 1  # stderr is closed, or its disk is full
+
+    def write_joins(self) -> None:
+        """The lines of joins that wait."""
+        if not self._joins:
+            return
+        joins, self._joins = self._joins, []
+        lines: list[TimedSentence] = []
+        for at_s, event in joins:
+            for level, message, _ in LOG_LINES[type(event)](event):
+                assert isinstance(message, Sentence)
+                if self.levels.writes(_LOGGER_OF[type(event)], level):
+                    lines.append((at_s, level, message))
+        try:
+            if lines and self._write_sentences is not None:
+                self._write_sentences(lines)
+        except OSError:
+            self.lines_lost += len(lines)
 
 
 def _shorten(
@@ -191,11 +237,14 @@ _LEVELS: Final = {
 }
 
 
-WriteSentence = Callable[[str, Sentence], None]
+TimedSentence = tuple[float, str, Sentence]
+"""Seconds since the epoch, level, sentence."""
+
+WriteSentences = Callable[[list[TimedSentence]], None]
 
 
-def sentence_writer(style: str, stream: TextIO) -> WriteSentence | None:
-    """Writes a sentence as `open_log` does: 5 µs in place of 16, of 2 for each member that joins.
+def sentence_writer(style: str, stream: TextIO) -> WriteSentences | None:
+    """Writes sentences as `open_log` does: 5 µs in place of 16, of 2 for each member that joins.
 
     None where lines have more than a time, a level and a sentence: JSON, or colors.
     """
@@ -203,9 +252,12 @@ def sentence_writer(style: str, stream: TextIO) -> WriteSentence | None:
         return None
     logger = structlog.WriteLogger(stream)
 
-    def write(level: str, sentence: Sentence) -> None:
-        time = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        logger.msg(f"{time} [{level:<9}] {printable(sentence)}")
+    def write(sentences: list[TimedSentence]) -> None:
+        lines = []
+        for at_s, level, sentence in sentences:
+            at = datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
+            lines.append(f"{at} [{level:<9}] {printable(sentence)}")
+        logger.msg("\n".join(lines))
 
     return write
 

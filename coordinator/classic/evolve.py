@@ -17,7 +17,7 @@ from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.classic.transitions import check_move
 from coordinator.records import member_part
 from protocol.names import GroupState
-from seams.java_hash import spread_hash
+from seams.java_hash import hash_early
 
 
 def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
@@ -110,7 +110,7 @@ def _park_join(
     member.join_parked_at_ms = event.now_ms
     # Now, so that the turn which completes the joins of 5,000 members need not.
     member.parts = begun_part(member), member_part(member)
-    spread_hash(member.member_id)  # for the order of the members in the record
+    hash_early(member.member_id)  # for the order of the members in the record
 
 
 def _unpark_join(group: ClassicGroup, member: ClassicMember) -> None:

@@ -38,13 +38,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
-from seams.java_hash import (
-    hash_map_order,
-    java_hash,
-    java_hash_in_python,
-    partition_of,
-    spread_hash,
-)
+from seams.java_hash import hash_map_order, java_hash, java_hash_in_python, partition_of
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 
@@ -672,6 +666,10 @@ def test_a_long_member_id_is_not_kept_for_its_place_in_a_map() -> None:
 
     order = hash_map_order(member_ids)
 
-    assert order == sorted(member_ids, key=lambda member_id: spread_hash(member_id) % 16)
+    def bucket_of(member_id: str, buckets: int) -> int:
+        hashed = java_hash(member_id) & 0xFFFF_FFFF
+        return (hashed ^ hashed >> 16) % buckets
+
+    assert order == sorted(member_ids, key=lambda member_id: bucket_of(member_id, 16))
     del order
     assert [getrefcount(member_id) for member_id in member_ids] == references
