@@ -21,12 +21,12 @@ cdef unsigned int hash_of(str text) noexcept:
     return value
 
 
-def java_hash(str text):
+def java_hash(str text not None):
     """As seams.java_hash.java_hash: over UTF-16 code units."""
     return <int>hash_of(text)
 
 
-def hash_map_order(list keys):
+def hash_map_order(list keys not None):
     """As seams.java_hash.hash_map_order."""
     cdef Py_ssize_t count = len(keys), buckets = 16, k
     cdef unsigned int value
@@ -39,7 +39,8 @@ def hash_map_order(list keys):
     try:
         for k in range(buckets + 1): places[k] = 0
         for k in range(count):
-            value = hash_of(<str?>keys[k])
+            if type(keys[k]) is not str: raise TypeError("keys are texts")
+            value = hash_of(keys[k])
             bucket_of[k] = (value ^ (value >> 16)) & <unsigned int>(buckets - 1)
             places[bucket_of[k] + 1] += 1
         for k in range(buckets): places[k + 1] += places[k]
