@@ -3,8 +3,9 @@
     .venv/bin/python -m native.bundle
 
 `make install` runs it (rollcall/bytecode.py reads the file). Sources that cannot be compiled are
-left out: who imports one gets Python's own error. Docstrings are left out, too, except where they
-are shown: those of what a daemon imports take 0.7 MB of its memory.
+left out: who imports one gets Python's own error. So are what takes memory of each daemon and is
+never used: the annotations of functions, which Python would evaluate, and docstrings, except where
+they are shown.
 """
 
 import ast
@@ -46,6 +47,7 @@ def write_bundle(program: Path, file: Path) -> None:
             tree = ast.parse(source.read_bytes())
             if parts[0] not in SHOWS_DOCSTRINGS:
                 _remove_docstrings(tree)
+            _remove_annotations(tree)
             code = marshal.dumps(compile(tree, str(source), "exec", dont_inherit=True))
         except (SyntaxError, ValueError):
             continue
@@ -75,6 +77,24 @@ def _remove_docstrings(tree: ast.Module) -> None:
                     node.body = [ast.copy_location(ast.Pass(), docstring)]
                 case [ast.Expr(ast.Constant(str())), *rest]:
                     node.body = rest
+
+
+def _remove_annotations(tree: ast.Module) -> None:
+    """Those that nobody reads; the annotations of classes declare the fields of messages."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    tree.body = [_without_annotation(statement) for statement in tree.body]
+
+
+def _without_annotation(statement: ast.stmt) -> ast.stmt:
+    match statement:
+        case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+            return ast.copy_location(ast.Assign([target], value), statement)
+        case _:
+            return statement
 
 
 def _new_prefix(file: Path) -> str:

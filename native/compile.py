@@ -46,13 +46,20 @@ LOG: Final = BUILDS / "log"
 BUSY: Final = BUILDS / "busy"
 """Locked while modules are compiled."""
 
+ON_LINUX: Final = sys.platform == "linux"
+
 CHECKED: Final = "checked"
 """The file in a folder that says that a daemon has served a group with it."""
 
 LOCK: Final = "requirements-compile.lock"
 
-OBJECT_FLAGS: Final = ("-fPIC", "-fwrapv", "-fvisibility=hidden", "-freorder-functions")
-"""Functions of other files are called directly, and what runs once is kept together."""
+OBJECT_FLAGS: Final = (
+    "-fPIC", "-fwrapv", "-fvisibility=hidden", "-ffunction-sections", "-freorder-functions",
+)  # fmt: skip
+"""Functions of other files are called directly."""
+
+LINK_FLAGS: Final = ("-Wl,--gc-sections", "-Wl,--sort-section=name") if ON_LINUX else ()
+"""Beside each other are functions of one name, such as the copies of Py_DECREF, and cold ones."""
 
 RUNS_ONCE: Final = re.compile(
     r"^(?=(?:static )?(?:bool|char|int|PyObject \*)\s*"
@@ -372,7 +379,7 @@ def _compile(libraries: Mapping[str, Sources], made: Path, scratch: Path) -> Non
     order = sorted(jobs, key=lambda made: Path(jobs[made][-1]).stat().st_size, reverse=True)
     with ThreadPoolExecutor(_processors()) as pool:
         list(pool.map(lambda made: _run([*jobs[made], "-o", str(made)]), order))
-    link = [*_compiler(), *_link_flags(), *_flags()]
+    link = [*_compiler(), *_link_flags(), *LINK_FLAGS, *_flags()]
     for name, (sources, _) in libraries.items():
         objects = [str(scratch / f"{source.name}.o") for source in sources]
         _run([*link, *objects, "-s", "-o", str(made / f"{name}{SUFFIX}")])

@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
+from rollcall.lean_imports import import_without
+
 _SSL: Final = "ssl"
 
 
@@ -39,14 +41,10 @@ def import_event_loop() -> None:
     """To be called before anything else imports one of them; otherwise it does nothing."""
     if not sys.modules.keys().isdisjoint({"asyncio", "uvloop", _SSL}):
         return
-    missing: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None is meant for such a use
-    missing[_SSL] = None  # as where Python was built without OpenSSL
+    import_without(_SSL, "asyncio")
+    sys.modules[_SSL] = _Placeholder(_SSL)
     try:
-        import_module("asyncio")
-        sys.modules[_SSL] = _Placeholder(_SSL)
         import_module("uvloop")
     finally:
-        if not isinstance(sys.modules.get(_SSL), ModuleType) or isinstance(
-            sys.modules[_SSL], _Placeholder
-        ):
-            sys.modules.pop(_SSL, None)
+        if isinstance(sys.modules[_SSL], _Placeholder):
+            del sys.modules[_SSL]

@@ -78,12 +78,15 @@ def test_a_start_without_tls_loads_neither_openssl_nor_click() -> None:
 import sys
 from rollcall.program import use_program_path
 use_program_path()
+from rollcall.lean_imports import import_without
+import_without("typing_extensions", "msgspec")
 import cli.main, cli.start
 from broker.loop.without_openssl import import_event_loop
 import_event_loop()
 import broker.main, console.start
-print(sorted({"ssl", "_ssl", "_hashlib", "click"} & sys.modules.keys()))
-import asyncio, ssl, uvloop
+unwanted = {"ssl", "_ssl", "_hashlib", "click", "typing_extensions"}
+print(sorted(unwanted & sys.modules.keys()))
+import asyncio, ssl, typing_extensions, uvloop
 print(ssl.create_default_context().verify_mode.name, uvloop.Loop.__name__)
 """
     done = subprocess.run(

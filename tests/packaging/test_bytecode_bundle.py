@@ -1,5 +1,6 @@
 """Bytecode bundle: modules come from one file, and from their sources where that does not fit."""
 
+import asyncio
 import importlib.resources
 import os
 import shutil
@@ -91,6 +92,24 @@ def test_docstrings_are_only_where_they_are_shown(tmp_path: Path) -> None:
         assert [each.__doc__, each.Empty.__doc__, each.two.__doc__] == [docstring] * 3
         assert each.two() == 2
         assert each.two.__code__.co_firstlineno == 5
+
+
+def test_annotations_are_only_in_classes(tmp_path: Path) -> None:
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample" / "__init__.py").write_text("")
+    (tmp_path / "sample" / "part.py").write_text(
+        "NUMBER: Unknown = 1\n"
+        "class Value:\n"
+        "    field: int = 2\n"
+        "    async def method(self, *a: Unknown, b: Unknown = 3, **c: Unknown) -> Unknown:\n"
+        "        local: Unknown = b\n"
+        "        return (lambda: local)()\n"
+    )
+    write_bundle(tmp_path, Path(bundle_file(str(tmp_path))))
+
+    part = imported(opened(tmp_path), "sample.part")
+    assert (part.NUMBER, part.Value.__annotations__) == (1, {"field": int})
+    assert asyncio.run(part.Value().method()) == 3
 
 
 def test_what_a_killed_step_left_is_removed(program: Path) -> None:
