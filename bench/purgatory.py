@@ -3,10 +3,11 @@
     .venv/bin/python -m bench.purgatory [--pending 1000000] [--rounds 3]
     # the sources; the first command of RESULTS.md, with this module: the compiled build
 
-`insert` parks them, each under its own key and with a deadline within a minute. `touch` takes one
-out and parks it again with a later deadline, as a member does whose session is extended by a
-rejoin (a heartbeat does not even do that: it moves one number). `cancel` takes them out in random
-order. `expire` lets time end them.
+`insert` parks them, each under its own key and with a deadline within a minute. `touch` replaces
+each in random order by one with a later deadline, as a member does whose session is extended by a
+rejoin (a heartbeat does not even do that: it moves one number). `put off` is what follows from it:
+the old deadlines come, and each is filed again. `park again` takes each out and parks it with an
+earlier deadline. `cancel` takes them out in random order. `expire` lets time end them.
 
 `kafka mix` has the shape of Kafka's TestPurgatoryPerformance: each operation is watched under 3 of
 100 keys; most are completed after a log-normal time (median 20 ms, 75 % within 60 ms), and the
@@ -56,7 +57,7 @@ def phases(pending: int, seed: int) -> Iterator[tuple[str, int, Callable[[], Non
     draw = random.Random(seed)
     purgatory: Purgatory[str] = Purgatory()
     ops = [Op((number,), draw.randrange(MINUTE_MS)) for number in range(pending)]
-    later = [Op(op.keys, op.deadline_ms + MINUTE_MS // 2) for op in ops]
+    later = [Op(op.keys, op.deadline_ms + MINUTE_MS) for op in ops]
     order = list(range(pending))
     draw.shuffle(order)
 
@@ -66,8 +67,15 @@ def phases(pending: int, seed: int) -> Iterator[tuple[str, int, Callable[[], Non
 
     def touch() -> None:
         for number in order:
+            purgatory.replace(number, later[number])
+
+    def put_off() -> None:
+        assert not purgatory.expire_due(MINUTE_MS - 1)
+
+    def park_again() -> None:
+        for number in order:
             purgatory.cancel(number)
-            purgatory.watch(later[number])
+            purgatory.watch(ops[number])
 
     def cancel() -> None:
         for number in order:
@@ -79,6 +87,8 @@ def phases(pending: int, seed: int) -> Iterator[tuple[str, int, Callable[[], Non
 
     yield "insert", pending, insert
     yield "touch", pending, touch
+    yield "put off", pending, put_off
+    yield "park again", pending, park_again
     yield "cancel", pending, cancel
     insert()
     yield "expire", pending, expire

@@ -211,8 +211,7 @@ class GroupStore:
 
     def schedule(self, op: Op) -> None:
         """Park an op; one that is in its slot already is cancelled."""
-        self.purgatory.cancel(op.slot)
-        self.purgatory.watch(op)
+        self.purgatory.replace(op.slot, op)
         self._next_deadline.lower(op.deadline_ms)
 
     def cancel(self, key: Hashable) -> None:

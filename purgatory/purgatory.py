@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from purgatory.deadlines import Deadlines
+from purgatory.deadlines import Deadlines, Entry
 from purgatory.op import DelayedOp
 
 CommandT = TypeVar("CommandT")
@@ -42,9 +42,12 @@ class Purgatory(Generic[CommandT]):
 
     def __init__(self) -> None:
         self._deadlines: Deadlines[DelayedOp[CommandT]] = Deadlines()
-        # Under most keys is one op, which stands there itself. Several are a dict for their order:
-        # they are asked in the order in which they were parked.
-        self._watchers: dict[Hashable, DelayedOp[CommandT] | dict[DelayedOp[CommandT], None]] = {}
+        # Under most keys is one op, whose entry stands there itself. Several are a dict for their
+        # order: they are asked in the order in which they were parked.
+        self._watchers: dict[
+            Hashable,
+            Entry[DelayedOp[CommandT]] | dict[DelayedOp[CommandT], Entry[DelayedOp[CommandT]]],
+        ] = {}
 
     @property
     def delayed(self) -> int:
@@ -54,7 +57,7 @@ class Purgatory(Generic[CommandT]):
     @property
     def watched(self) -> int:
         """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
-        return sum(len(ops) if isinstance(ops, dict) else 1 for ops in self._watchers.values())
+        return sum(len(each) if isinstance(each, dict) else 1 for each in self._watchers.values())
 
     def operations(self) -> tuple[DelayedOp[CommandT], ...]:
         """Those that wait now, for a reader that takes pauses."""
@@ -72,25 +75,49 @@ class Purgatory(Generic[CommandT]):
         return command
 
     def watch(self, op: DelayedOp[CommandT]) -> None:
-        """Park without a check: for ops that only time can end."""
-        if not self._deadlines.add(op):
-            raise AssertionError(f"{op!r} is parked already")
+        """Park without a check: for ops that only time can end. It has at least one key."""
+        keys = op.keys
+        entry = Entry(op, op.deadline_ms, has_one_key=len(keys) == 1)
         watchers = self._watchers
-        for key in op.keys:
-            ops = watchers.setdefault(key, op)
-            if ops is op:
+        for key in keys:
+            present = watchers.setdefault(key, entry)
+            if present is entry:
                 continue  # the only one; it may name one key twice
-            if isinstance(ops, dict):
-                ops[op] = None
-            else:
-                watchers[key] = {ops: None, op: None}
+            if isinstance(present, Entry):
+                other = present.op
+                assert other is not None
+                present = watchers[key] = {other: present}
+            if present.setdefault(op, entry) is not entry:
+                raise AssertionError(f"{op!r} is parked already")
+        self._deadlines.add(entry)
+
+    def replace(self, key: Hashable, op: DelayedOp[CommandT]) -> None:
+        """Park an op in place of those under `key`, which end without a command.
+
+        An op with the same one key and a later deadline takes the place of the other in the queue,
+        and moves to the end of its own millisecond when the other's deadline comes.
+        """
+        present = self._watchers.get(key)
+        if present is not None:
+            if (
+                isinstance(present, Entry)
+                and present.has_one_key
+                and op.keys == (key,)
+                and self._deadlines.put_off(present, op)
+            ):
+                return
+            self.cancel(key)
+        self.watch(op)
 
     def check_and_complete(self, key: Hashable) -> list[CommandT]:
         """Check every op under `key`; the commands of those that completed."""
         commands: list[CommandT] = []
-        for op in self._under(key):
+        for entry in self._under(key):
+            op = entry.op
+            if op is None:
+                continue
             command = op.try_complete()
-            if command is not None and self._end(op):
+            if command is not None and self._end(entry):
                 commands.append(command)
         return commands
 
@@ -100,8 +127,8 @@ class Purgatory(Generic[CommandT]):
         With `ops_max` at most so many: the others stay due.
         """
         commands = []
-        for op in islice(self._deadlines.pop_due(now_ms), ops_max):
-            self._unwatch(op)
+        for entry, op in islice(self._deadlines.pop_due(now_ms), ops_max):
+            self._unwatch(entry, op)
             command = op.on_expiration()
             if command is not None:
                 commands.append(command)
@@ -109,16 +136,18 @@ class Purgatory(Generic[CommandT]):
 
     def cancel(self, key: Hashable) -> int:
         """Remove every op under `key`, without a command; returns their number."""
-        ops = self._watchers.pop(key, None)
-        if ops is None:
+        present = self._watchers.pop(key, None)
+        if present is None:
             return 0
-        if isinstance(ops, dict):
-            self._watchers[key] = ops
-            return sum([self._end(op) for op in tuple(ops)])
+        if isinstance(present, dict):
+            self._watchers[key] = present
+            return sum([self._end(entry) for entry in tuple(present.values())])
         # With a million ops each look into a table waits for memory: no more of them than needed.
-        self._deadlines.remove(ops)
-        if len(ops.keys) > 1:
-            self._unwatch(ops)
+        op = present.op
+        assert op is not None
+        self._deadlines.remove(present)
+        if not present.has_one_key:
+            self._unwatch(present, op)
         return 1
 
     def watching(self, key: Hashable) -> bool:
@@ -126,41 +155,45 @@ class Purgatory(Generic[CommandT]):
 
     def deadline_of(self, key: Hashable) -> int | None:
         """When the nearest op under `key` expires; None if there is none."""
-        deadlines = [op.deadline_ms for op in self._under(key)]
-        return min(deadlines, default=None)
+        ops = [entry.op for entry in self._under(key)]
+        return min((op.deadline_ms for op in ops if op is not None), default=None)
 
     def cancel_all(self) -> int:
-        return sum(self._end(op) for op in tuple(self._deadlines))
+        self._watchers.clear()
+        return self._deadlines.clear()
 
-    def _end(self, op: DelayedOp[CommandT]) -> bool:
+    def _end(self, entry: Entry[DelayedOp[CommandT]]) -> bool:
         """Remove the op; False if it has ended before."""
-        if not self._deadlines.remove(op):
+        op = entry.op
+        if op is None:
             return False
-        self._unwatch(op)
+        self._deadlines.remove(entry)
+        self._unwatch(entry, op)
         return True
 
-    def _unwatch(self, op: DelayedOp[CommandT]) -> None:
+    def _unwatch(self, entry: Entry[DelayedOp[CommandT]], op: DelayedOp[CommandT]) -> None:
         for key in op.keys:
-            ops = self._watchers.get(key)
-            if ops is op:
+            present = self._watchers.get(key)
+            if present is entry:
                 del self._watchers[key]
-            elif isinstance(ops, dict) and op in ops:  # it may name one key twice
-                del ops[op]
-                if not ops:
+            elif isinstance(present, dict) and op in present:  # it may name one key twice
+                del present[op]
+                if not present:
                     del self._watchers[key]
 
-    def _under(self, key: Hashable) -> tuple[DelayedOp[CommandT], ...]:
-        ops = self._watchers.get(key)
-        if ops is None:
+    def _under(self, key: Hashable) -> tuple[Entry[DelayedOp[CommandT]], ...]:
+        present = self._watchers.get(key)
+        if present is None:
             return ()
-        return tuple(ops) if isinstance(ops, dict) else (ops,)
+        return tuple(present.values()) if isinstance(present, dict) else (present,)
 
     def check(self) -> None:
         """Assert that the tables agree; called by tests after every step."""
-        assert len(self._deadlines) == sum(1 for _ in self._deadlines), "the count is wrong"
+        self._deadlines.check()
         for op in self._deadlines:
-            assert all(op in self._under(key) for key in op.keys), f"{op!r} is not watched"
+            watched = [any(entry.op is op for entry in self._under(key)) for key in op.keys]
+            assert all(watched), f"{op!r} is not watched"
         for key in self._watchers:
             assert self._under(key), f"no op is left under {key!r}"
-            for op in self._under(key):
-                assert op in self._deadlines, f"{op!r} is watched under {key!r} but has ended"
+            for entry in self._under(key):
+                assert entry.op is not None, f"an op that has ended is watched under {key!r}"

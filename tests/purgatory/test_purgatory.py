@@ -118,3 +118,60 @@ def test_when_the_nearest_op_under_a_key_expires(purgatory: Purgatory[str]) -> N
     assert (purgatory.deadline_of("k"), purgatory.deadline_of("j")) == (10, 20)
     purgatory.expire_due(10)
     assert purgatory.deadline_of("k") == 20
+
+
+def test_a_replacement_ends_what_is_under_its_key(purgatory: Purgatory[str]) -> None:
+    for name in "ab":
+        purgatory.watch(ScriptedOp(name, ("slot", name), 10))
+    purgatory.replace("slot", ScriptedOp("c", ("slot",), 5))
+    assert (purgatory.delayed, purgatory.watched) == (1, 1)
+    assert not purgatory.watching("a")
+    assert purgatory.expire_due(20) == ["c expired"]
+
+
+def test_a_replacement_with_a_later_deadline_is_asked_and_expires_in_place_of_the_old(
+    purgatory: Purgatory[str],
+) -> None:
+    old, new = ScriptedOp("old", ("slot",), 10), ScriptedOp("new", ("slot",), 30)
+    purgatory.watch(old)
+    purgatory.replace("slot", new)
+    assert purgatory.operations() == (new,)
+    assert purgatory.deadline_of("slot") == 30
+    assert purgatory.next_deadline_ms == 30
+    old.ready = True
+    assert purgatory.check_and_complete("slot") == []
+    new.ready = True
+    assert purgatory.check_and_complete("slot") == ["new completed"]
+    purgatory.watch(old)  # it has ended, so it may wait again
+    assert purgatory.expire_due(30) == ["old expired"]
+
+
+def test_a_replacement_under_other_keys_is_watched_under_these(purgatory: Purgatory[str]) -> None:
+    purgatory.watch(ScriptedOp("old", ("slot",), 10))
+    purgatory.replace("slot", ScriptedOp("new", ("slot", "k"), 30))
+    assert purgatory.watching("k")
+    purgatory.check()
+    assert purgatory.cancel("k") == 1
+    assert not purgatory.watching("slot")
+
+
+def test_replacing_an_op_by_itself_keeps_it(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k",), 10)
+    purgatory.watch(op)
+    purgatory.replace("k", op)
+    assert purgatory.expire_due(10) == ["a expired"]
+
+
+def test_an_op_may_be_cancelled_and_its_key_used_again_during_an_expiry(
+    purgatory: Purgatory[str],
+) -> None:
+    class Cancelling(ScriptedOp):
+        def on_expiration(self) -> str | None:
+            assert purgatory.cancel("other") == 1
+            purgatory.watch(ScriptedOp("late", ("other",), 10))
+            return super().on_expiration()
+
+    purgatory.watch(Cancelling("a", ("k",), 10))
+    purgatory.watch(ScriptedOp("b", ("other",), 10))
+    assert purgatory.expire_due(10) == ["a expired", "late expired"]
+    purgatory.check()

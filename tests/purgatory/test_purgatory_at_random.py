@@ -50,7 +50,10 @@ class PurgatoryMachine(RuleBasedStateMachine):
     def let_time_pass(self, passed_ms: int) -> None:
         self.now_ms += passed_ms
         due = {op for op in self.waiting if op.deadline_ms <= self.now_ms}
-        self.hear(self.purgatory.expire_due(self.now_ms), {f"{op} expired" for op in due})
+        commands = self.purgatory.expire_due(self.now_ms)
+        deadlines = {f"{op} expired": op.deadline_ms for op in due}
+        self.hear(commands, set(deadlines))
+        assert [deadlines[each] for each in commands] == sorted(deadlines.values())
         self.waiting -= due
 
     @rule(key=KEYS)
@@ -58,6 +61,15 @@ class PurgatoryMachine(RuleBasedStateMachine):
         gone = {op for op in self.waiting if key in op.keys}
         assert self.purgatory.cancel(key) == len(gone)
         self.waiting -= gone
+
+    @rule(target=parked, key=KEYS, more=st.sets(KEYS, max_size=1), wait_ms=st.integers(0, 50))
+    def replace(self, key: str, more: set[str], wait_ms: int) -> ScriptedOp:
+        self.made += 1
+        op = ScriptedOp(f"op{self.made}", (key, *more), self.now_ms + wait_ms)
+        self.waiting -= {each for each in self.waiting if key in each.keys}
+        self.purgatory.replace(key, op)
+        self.waiting.add(op)
+        return op
 
     @invariant()
     def tables_agree(self) -> None:
