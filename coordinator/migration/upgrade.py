@@ -279,13 +279,16 @@ def _owned(
 
     A cooperative member joins with its partitions, and gives some back when it reads its next
     assignment, which it then confirms with another join. A member that has not joined since a
-    downgrade reads what it owned before. Kafka differs: it lets other members have these partitions
-    at once, so that a partition may have two readers for a moment. Of a partition that the leader
-    assigned twice, the first member is the owner.
+    downgrade reads what it owned before; one whose join waits reads what it says there, while those
+    that are assigned the same by the downgrade have not been told yet. Kafka differs: it lets other
+    members have these partitions at once, so that a partition may have two readers for a moment. Of
+    a partition that the leader assigned twice, the first member is the owner.
     """
     owned: dict[MemberId, dict[TopicId, dict[int, int]]] = {}
     taken: set[tuple[TopicId, int]] = set()
+    waiting = [found for found in members if found.member.awaiting_join is not None]
     claims = [(found.member.member_id, found.held) for found in members]
+    claims += [(found.member.member_id, found.reported) for found in waiting]
     claims += [(found.member.member_id, found.assigned) for found in members]
     claims += [(found.member.member_id, found.reported) for found in members]
     for member_id, held in claims:

@@ -7,7 +7,8 @@ gave it back, or is not a member any more.
 """
 
 from collections import defaultdict
-from typing import Final, NamedTuple
+from collections.abc import Container
+from typing import Final
 
 from coordinator.classic.group import ClassicGroup
 from coordinator.consumer.events import (
@@ -100,13 +101,21 @@ class GroupOwners:
                 self.holders[place] = new_id
 
 
-class Replacement(NamedTuple):
-    """Of a static member's process, which a crash may undo before it is stored."""
+class StaticMember:
+    """The processes of a static member in their order, and which of them is the member."""
 
-    memory: tuple[int, int]
-    group_id: GroupId
-    old_id: MemberId
-    new_id: MemberId
+    def __init__(self, group_id: GroupId, first: MemberId) -> None:
+        self.group_id = group_id
+        self.processes = [first]
+        self.member_id = first
+        self.said: dict[MemberId, Owned] = {}  # what each owned, by its join
+
+    def replace(self, new_id: MemberId, said: Owned | None) -> None:
+        del self.processes[self.processes.index(self.member_id) + 1 :]
+        self.processes.append(new_id)
+        self.member_id = new_id
+        if said is not None:
+            self.said[new_id] = said
 
 
 class ConsumerCheckers:
@@ -120,7 +129,9 @@ class ConsumerCheckers:
         self.owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
         # What was given in each member epoch: an epoch has one target.
         self._given: dict[tuple[GroupId, int], dict[Place, MemberId]] = defaultdict(dict)
-        self._replacements: list[Replacement] = []  # since the last load
+        self.request: object = None  # that is being handled
+        self._static: list[StaticMember] = []  # those that were replaced
+        self._compared: dict[GroupId, tuple[int, int]] = {}  # with what was loaded into this memory
         self._member_epochs: dict[MemberId, int] = {}
         self.heard_ms: dict[MemberId, int] = {}
         self.removed_at: dict[MemberId, tuple[int, int]] = {}
@@ -141,8 +152,9 @@ class ConsumerCheckers:
     # ------------------------------------------------------------ what is asked
 
     def handling(self, node: Node, token: Token) -> None:
-        self._undo_replacements(node)
+        self._compare_with_loaded(node)
         self.asked[token] = None
+        self.request = token.request
         token.handled_ms = node.sim.now_ms
         self._handled += 1
         token.handled_at = self.moment(node)
@@ -289,30 +301,57 @@ class ConsumerCheckers:
             case ConsumerStaticMemberReplaced():
                 old_id, new_id = event.old_member_id, event.member.member_id
                 self.removed_at[old_id] = self.moment(node)
-                self.replaced(node, event.group_id, old_id, new_id)
+                self.replaced(event.group_id, old_id, new_id, self.said_at_join(node))
                 self.heard_ms[new_id] = now_ms
             case GroupDeleted():
                 self.owners.pop(event.group_id, None)
             case _:
                 return
 
-    def replaced(self, node: Node, group_id: GroupId, old_id: MemberId, new_id: MemberId) -> None:
-        """A process took the place of another one, with what that one had."""
+    def replaced(
+        self,
+        group_id: GroupId,
+        old_id: MemberId,
+        new_id: MemberId,
+        said: Owned | None,
+    ) -> None:
+        """A process took the place of another one, with what that one had; it said what it owns."""
+        static = next(
+            (s for s in self._static if s.group_id == group_id and s.member_id == old_id), None
+        )
+        if static is None:
+            static = StaticMember(group_id, old_id)
+            self._static.append(static)
+        static.replace(new_id, said)
         self.owners[group_id].pass_on(old_id, new_id)
-        self._replacements.append(Replacement(node.memory, group_id, old_id, new_id))
 
-    def _undo_replacements(self, node: Node) -> None:
-        """Where a load brings back the old process, the new one was never answered."""
-        for replacement in self._replacements[::-1]:
-            memory, group_id, old_id, new_id = replacement
-            if memory == node.memory or node.coordinator.partition_for(group_id) in node.loading:
+    def said_at_join(self, node: Node) -> Owned | None:
+        """What a new process owns by the request that is being handled."""
+        request = self.request
+        if not isinstance(request, ConsumerGroupHeartbeatRequest):
+            return None
+        return None if request.topic_partitions is None else owned_of(request.topic_partitions)
+
+    def _compare_with_loaded(self, node: Node) -> None:
+        """After a load: who is a member by what was stored.
+
+        A crash may undo what happened before it is stored; and what was undone since its write had
+        failed may be on the disk all the same, and be read by a later load.
+        """
+        for group_id, owners in self.owners.items():
+            if self._compared.get(group_id) == node.memory:
                 continue
-            self._replacements.remove(replacement)
+            if node.coordinator.partition_for(group_id) in node.loading:
+                continue
+            self._compared[group_id] = node.memory
             group = node.coordinator.group(group_id)
             members = () if group is None else group.members
-            earlier = [each.new_id for each in self._replacements]
-            if new_id not in members and (old_id in members or old_id in earlier):
-                self.owners[group_id].pass_on(new_id, old_id)
+            for static in self._static:
+                if static.group_id == group_id:
+                    _find_process(static, owners, members)
+            for member_id in {*owners.holders.values(), *owners.last_assigned}:
+                if member_id in self.removed_at and member_id not in members:
+                    owners.drop(member_id)
 
     def _current_updated(self, event: CurrentAssignmentUpdated, now_ms: int) -> None:
         member_id = event.member_id
@@ -404,6 +443,18 @@ class ConsumerCheckers:
     def demand(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise Broken(otherwise)
+
+
+def _find_process(static: StaticMember, owners: GroupOwners, members: Container[MemberId]) -> None:
+    """Which process of a static member was loaded; it has what the one before had, or less."""
+    found = [each for each in static.processes if each in members]
+    if not found or static.member_id in found:
+        return
+    owners.pass_on(static.member_id, found[0])
+    static.member_id = found[0]
+    said = static.said.get(found[0])
+    if said is not None:
+        owners.confirm(found[0], said)
 
 
 def _topic_id(node: Node, topic_id: TopicId, name: TopicName) -> TopicId:

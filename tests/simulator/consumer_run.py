@@ -143,6 +143,7 @@ class ConsumerRun(HealingRun):
                 self._announce(LATER)
             case 0:
                 counts[LATER] = self.sim.between(1, 4)
+                self.topics.known.add(LATER)
                 self._announce(LATER)
             case _:
                 name = self.sim.dice.choice(sorted(counts))

@@ -61,7 +61,6 @@ class MigrationCheckers(ConsumerCheckers):
     def __init__(self) -> None:
         super().__init__()
         self.conversions = 0  # of groups with members
-        self._request: object = None  # that is being handled
         self._asked_ms: dict[tuple[type, MemberId], int] = {}
         self._before_conversion: dict[GroupId, tuple[int, int]] = {}
         self._downgraded: dict[GroupId, Downgraded] = {}  # until it is loaded
@@ -71,7 +70,7 @@ class MigrationCheckers(ConsumerCheckers):
     def handling(self, node: Node, token: Token) -> None:
         self._forget_rebalances(node)
         super().handling(node, token)
-        request = self._request = token.request
+        request = token.request
         match request:
             case JoinGroupRequest():
                 self.owners[request.group_id].confirm(request.member_id, _owned(node, request))
@@ -170,8 +169,9 @@ class MigrationCheckers(ConsumerCheckers):
             case StaticMemberReplaced():
                 self.removed_at[event.old_member_id] = self.moment(node)
                 new_id = event.member.member_id
-                self.replaced(node, event.group_id, event.old_member_id, new_id)
-                self._new_process(node, event.group_id, event.member.member_id)
+                said = self.said_at_join(node)
+                self.replaced(event.group_id, event.old_member_id, new_id, said)
+                self._new_process(node, event.group_id, new_id)
             case ConsumerStaticMemberReplaced():
                 self._new_process(node, event.group_id, event.member.member_id)
             case ClassicRejoinRequested() | ClassicJoinAnswered():
@@ -198,9 +198,15 @@ class MigrationCheckers(ConsumerCheckers):
 
     def _new_process(self, node: Node, group_id: GroupId, member_id: MemberId) -> None:
         """It has said in its JoinGroup what it owns."""
-        request = self._request
-        if isinstance(request, JoinGroupRequest) and not request.member_id:
-            self.owners[group_id].confirm(member_id, _owned(node, request))
+        said = self.said_at_join(node)
+        if isinstance(self.request, JoinGroupRequest) and said is not None:
+            self.owners[group_id].confirm(member_id, said)
+
+    def said_at_join(self, node: Node) -> Owned | None:
+        request = self.request
+        if isinstance(request, JoinGroupRequest):
+            return None if request.member_id else _owned(node, request)
+        return super().said_at_join(node)
 
     def _check_wait(self, event: ConsumerMemberRemoved, now_ms: int) -> None:
         kind = _WAITS.get(event.cause)

@@ -43,6 +43,39 @@ def test_a_member_that_has_not_rejoined_since_a_downgrade_keeps_what_it_reads() 
     assert len(numbers(second.owned) | numbers(classic.owned)) == 4
 
 
+def test_what_a_waiting_join_reports_is_not_given_to_one_that_a_downgrade_assigned_it() -> None:
+    world = World()
+    world.given_topics(t=4)
+    old = ClassicClient(world, "old", cooperative=True)
+    while not old.owned:
+        world.advance(1_000)
+        old.step()
+    first = ConsumerClient(world, "first")
+    first.join()
+    new = ClassicClient(world, "new", cooperative=True)
+    world.advance(1_000)
+    new.step()
+    assert not new.owned
+    first.leave()
+    assert group_type(world) is GroupType.CLASSIC
+
+    def nothing_is_read_twice() -> None:
+        assert not numbers(old.owned) & numbers(new.owned)
+        assert not numbers(second.owned) & (numbers(old.owned) | numbers(new.owned))
+
+    second = ConsumerClient(world, "second")
+    old.join()  # it reads all of them still, and the downgrade has assigned two to the new member
+    assert len(numbers(old.owned)) == 4
+    second.join()
+    assert group_type(world) is GroupType.CONSUMER
+    for steps in (4 * [new.step, second.beat], 6 * [old.step, new.step, second.beat]):
+        for step in steps:
+            world.advance(300)
+            step()
+            nothing_is_read_twice()
+    assert len(numbers(old.owned) | numbers(new.owned) | numbers(second.owned)) == 4
+
+
 def test_a_static_member_that_was_not_assigned_yet_is_assigned_by_the_upgrade() -> None:
     world = World()
     world.given_topics(t=4)
