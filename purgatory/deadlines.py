@@ -27,7 +27,7 @@ class HasDeadline(Protocol):
 OpT = TypeVar("OpT", bound=HasDeadline)
 
 
-class Entry(Generic[OpT]):
+class DeadlineEntry(Generic[OpT]):
     """The place of an op in the queue, between two others. Without an op: it has ended."""
 
     __slots__ = ("after", "before", "filed_ms", "has_one_key", "is_put_off", "op")
@@ -37,8 +37,8 @@ class Entry(Generic[OpT]):
         self.filed_ms = filed_ms  # its bucket; never after the op's deadline
         self.has_one_key = has_one_key  # for the owner: whether it has to look elsewhere
         self.is_put_off = False  # its op may have a later deadline
-        self.before: Entry[OpT] | None = None
-        self.after: Entry[OpT] | None = None
+        self.before: DeadlineEntry[OpT] | None = None
+        self.after: DeadlineEntry[OpT] | None = None
 
 
 class Deadlines(Generic[OpT]):
@@ -46,7 +46,7 @@ class Deadlines(Generic[OpT]):
 
     def __init__(self) -> None:
         # An entry without an op stands for the bucket: before the first one and after the last.
-        self._buckets: dict[int, Entry[OpT]] = {}
+        self._buckets: dict[int, DeadlineEntry[OpT]] = {}
         self._times_ms: SortedList = SortedList()  # the keys of the buckets
         self._front_ms: int | None = None  # the first of them
         self._count = 0
@@ -61,11 +61,11 @@ class Deadlines(Generic[OpT]):
                 yield entry.op
                 entry = entry.after
 
-    def add(self, entry: Entry[OpT]) -> None:
+    def add(self, entry: DeadlineEntry[OpT]) -> None:
         """File the op of an entry, which has been in no queue."""
         self._link(entry)
 
-    def remove(self, entry: Entry[OpT]) -> bool:
+    def remove(self, entry: DeadlineEntry[OpT]) -> bool:
         """End the op of an entry; False if it has ended."""
         if entry.op is None:
             return False
@@ -73,7 +73,7 @@ class Deadlines(Generic[OpT]):
         self._unlink(entry)
         return True
 
-    def put_off(self, entry: Entry[OpT], op: OpT) -> bool:
+    def put_off(self, entry: DeadlineEntry[OpT], op: OpT) -> bool:
         """Put an op in the place of one that has not ended; False if it would expire too late."""
         assert entry.op is not None
         if op.deadline_ms < entry.filed_ms:
@@ -96,7 +96,7 @@ class Deadlines(Generic[OpT]):
         entry = self._first()
         return None if entry is None else entry.filed_ms
 
-    def pop_due(self, now_ms: int) -> Iterator[tuple[Entry[OpT], OpT]]:
+    def pop_due(self, now_ms: int) -> Iterator[tuple[DeadlineEntry[OpT], OpT]]:
         """End, in deadline order, every op whose deadline is not after `now_ms`.
 
         Ops may end or be added while the caller works through the due ones.
@@ -108,7 +108,7 @@ class Deadlines(Generic[OpT]):
             self._unlink(entry)
             yield entry, op
 
-    def _first(self) -> Entry[OpT] | None:
+    def _first(self) -> DeadlineEntry[OpT] | None:
         """The entry that expires first; those filed earlier that were put off are filed again."""
         while self._front_ms is not None:
             entry = self._buckets[self._front_ms].after
@@ -122,7 +122,7 @@ class Deadlines(Generic[OpT]):
             self._link(entry)
         return None
 
-    def _link(self, entry: Entry[OpT]) -> None:
+    def _link(self, entry: DeadlineEntry[OpT]) -> None:
         """Put an entry at the end of its bucket."""
         filed_ms = entry.filed_ms
         bucket = self._buckets.get(filed_ms)
@@ -134,7 +134,7 @@ class Deadlines(Generic[OpT]):
         entry.before, entry.after = last, bucket
         self._count += 1
 
-    def _unlink(self, entry: Entry[OpT]) -> None:
+    def _unlink(self, entry: DeadlineEntry[OpT]) -> None:
         before, after = entry.before, entry.after
         assert before is not None
         assert after is not None
@@ -145,8 +145,8 @@ class Deadlines(Generic[OpT]):
             before.before = before.after = None
             self._remove_bucket(entry.filed_ms)
 
-    def _add_bucket(self, filed_ms: int) -> Entry[OpT]:
-        bucket: Entry[OpT] = Entry(None, filed_ms)
+    def _add_bucket(self, filed_ms: int) -> DeadlineEntry[OpT]:
+        bucket: DeadlineEntry[OpT] = DeadlineEntry(None, filed_ms)
         bucket.before = bucket.after = bucket
         self._buckets[filed_ms] = bucket
         self._times_ms.add(filed_ms)

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from purgatory.deadlines import Deadlines, Entry
+from purgatory.deadlines import DeadlineEntry, Deadlines
 from purgatory.op import DelayedOp
 
 CommandT = TypeVar("CommandT")
@@ -46,7 +46,8 @@ class Purgatory(Generic[CommandT]):
         # order: they are asked in the order in which they were parked.
         self._watchers: dict[
             Hashable,
-            Entry[DelayedOp[CommandT]] | dict[DelayedOp[CommandT], Entry[DelayedOp[CommandT]]],
+            DeadlineEntry[DelayedOp[CommandT]]
+            | dict[DelayedOp[CommandT], DeadlineEntry[DelayedOp[CommandT]]],
         ] = {}
 
     @property
@@ -77,13 +78,13 @@ class Purgatory(Generic[CommandT]):
     def watch(self, op: DelayedOp[CommandT]) -> None:
         """Park without a check: for ops that only time can end. It has at least one key."""
         keys = op.keys
-        entry = Entry(op, op.deadline_ms, has_one_key=len(keys) == 1)
+        entry = DeadlineEntry(op, op.deadline_ms, has_one_key=len(keys) == 1)
         watchers = self._watchers
         for key in keys:
             present = watchers.setdefault(key, entry)
             if present is entry:
                 continue  # the only one; it may name one key twice
-            if isinstance(present, Entry):
+            if isinstance(present, DeadlineEntry):
                 other = present.op
                 assert other is not None
                 present = watchers[key] = {other: present}
@@ -100,7 +101,7 @@ class Purgatory(Generic[CommandT]):
         present = self._watchers.get(key)
         if present is not None:
             if (
-                isinstance(present, Entry)
+                isinstance(present, DeadlineEntry)
                 and present.has_one_key
                 and op.keys == (key,)
                 and self._deadlines.put_off(present, op)
@@ -162,7 +163,7 @@ class Purgatory(Generic[CommandT]):
         self._watchers.clear()
         return self._deadlines.clear()
 
-    def _end(self, entry: Entry[DelayedOp[CommandT]]) -> bool:
+    def _end(self, entry: DeadlineEntry[DelayedOp[CommandT]]) -> bool:
         """Remove the op; False if it has ended before."""
         op = entry.op
         if op is None:
@@ -171,7 +172,7 @@ class Purgatory(Generic[CommandT]):
         self._unwatch(entry, op)
         return True
 
-    def _unwatch(self, entry: Entry[DelayedOp[CommandT]], op: DelayedOp[CommandT]) -> None:
+    def _unwatch(self, entry: DeadlineEntry[DelayedOp[CommandT]], op: DelayedOp[CommandT]) -> None:
         for key in op.keys:
             present = self._watchers.get(key)
             if present is entry:
@@ -181,7 +182,7 @@ class Purgatory(Generic[CommandT]):
                 if not present:
                     del self._watchers[key]
 
-    def _under(self, key: Hashable) -> tuple[Entry[DelayedOp[CommandT]], ...]:
+    def _under(self, key: Hashable) -> tuple[DeadlineEntry[DelayedOp[CommandT]], ...]:
         present = self._watchers.get(key)
         if present is None:
             return ()

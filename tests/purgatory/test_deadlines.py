@@ -5,7 +5,7 @@ import random
 import weakref
 from itertools import islice
 
-from purgatory.deadlines import Deadlines, Entry
+from purgatory.deadlines import DeadlineEntry, Deadlines
 
 
 class Filed:
@@ -17,8 +17,8 @@ class Filed:
         return f"{self.name}@{self.deadline_ms}"
 
 
-def add(deadlines: Deadlines[Filed], op: Filed) -> Entry[Filed]:
-    entry = Entry(op, op.deadline_ms)
+def add(deadlines: Deadlines[Filed], op: Filed) -> DeadlineEntry[Filed]:
+    entry = DeadlineEntry(op, op.deadline_ms)
     deadlines.add(entry)
     return entry
 
@@ -27,7 +27,7 @@ def due(deadlines: Deadlines[Filed], now_ms: int, count: int | None = None) -> l
     return [op.name for _, op in islice(deadlines.pop_due(now_ms), count)]
 
 
-def filed(deadlines: Deadlines[Filed], count: int, deadline_ms: int) -> list[Entry[Filed]]:
+def filed(deadlines: Deadlines[Filed], count: int, deadline_ms: int) -> list[DeadlineEntry[Filed]]:
     return [add(deadlines, Filed(str(number), deadline_ms)) for number in range(count)]
 
 
@@ -149,7 +149,7 @@ def test_any_order_of_changes_gives_the_nearest() -> None:
     for milliseconds in (20, 300, 5_000):
         draw = random.Random(milliseconds)
         deadlines: Deadlines[Filed] = Deadlines()
-        model: dict[Filed, Entry[Filed]] = {}
+        model: dict[Filed, DeadlineEntry[Filed]] = {}
         now_ms = 0
         for number in range(4_000):
             kind = draw.random()
