@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import io
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -60,6 +61,12 @@ OBJECT_FLAGS: Final = (
 
 LINK_FLAGS: Final = ("-Wl,--gc-sections", "-Wl,--sort-section=name") if ON_LINUX else ()
 """Beside each other are functions of one name, such as the copies of Py_DECREF, and cold ones."""
+
+PACKED_RELOCATIONS: Final = "-Wl,-z,pack-relative-relocs"
+"""A tenth of the size, 0.4 MB less; an older linker says that it ignores it."""
+
+PACKED_SINCE: Final = (2, 36)
+"""The first glibc that reads them. An older one refuses such a library: the sources are used."""
 
 RUNS_ONCE: Final = re.compile(
     r"^(?=(?:static )?(?:bool|char|int|PyObject \*)\s*"
@@ -379,7 +386,7 @@ def _compile(libraries: Mapping[str, Sources], made: Path, scratch: Path) -> Non
     order = sorted(jobs, key=lambda made: Path(jobs[made][-1]).stat().st_size, reverse=True)
     with ThreadPoolExecutor(_processors()) as pool:
         list(pool.map(lambda made: _run([*jobs[made], "-o", str(made)]), order))
-    link = [*_compiler(), *_link_flags(), *LINK_FLAGS, *_flags()]
+    link = [*_compiler(), *_link_flags(), *_flags()]
     for name, (sources, _) in libraries.items():
         objects = [str(scratch / f"{source.name}.o") for source in sources]
         _run([*link, *objects, "-s", "-o", str(made / f"{name}{SUFFIX}")])
@@ -396,7 +403,14 @@ def _link_flags() -> list[str]:
     linker = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
     compiler = shlex.split(str(sysconfig.get_config_var("CC") or ""))
     has_compiler = bool(compiler) and linker[: len(compiler)] == compiler
-    return linker[len(compiler) :] if has_compiler else linker[1:]
+    own = linker[len(compiler) :] if has_compiler else linker[1:]
+    return [*own, *LINK_FLAGS, *([PACKED_RELOCATIONS] if _reads_packed_relocations() else [])]
+
+
+def _reads_packed_relocations() -> bool:
+    name, version = platform.libc_ver()
+    numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
+    return name == "glibc" and numbers >= PACKED_SINCE
 
 
 def _include(folders: Iterable[str]) -> list[str]:
