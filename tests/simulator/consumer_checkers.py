@@ -127,8 +127,6 @@ class ConsumerCheckers:
         self.answered_epochs: dict[GroupId, int] = {}  # the newest that a client heard of
         self.answers_with_assignment = 0
         self.owners: dict[GroupId, GroupOwners] = defaultdict(GroupOwners)
-        # What was given in each member epoch: an epoch has one target.
-        self._given: dict[tuple[GroupId, int], dict[Place, MemberId]] = defaultdict(dict)
         self.request: object = None  # that is being handled
         self._static: list[StaticMember] = []  # those that were replaced
         self._compared: dict[GroupId, tuple[int, int]] = {}  # with what was loaded into this memory
@@ -136,7 +134,9 @@ class ConsumerCheckers:
         self.heard_ms: dict[MemberId, int] = {}
         self.removed_at: dict[MemberId, tuple[int, int]] = {}
         self.converted_at: dict[GroupId, tuple[int, int]] = {}  # older: of the former group
-        self._revoking_ms: dict[MemberId, int] = {}
+        # Since when a member has to give something back; None: it has not. Nothing: not known since
+        # the last load.
+        self._revoking_ms: dict[MemberId, int | None] = {}
         self.in_memory: dict[GroupId, int] = {}
         self._memory = (0, 0)
         self._history = ConsumerHistory()
@@ -355,10 +355,10 @@ class ConsumerCheckers:
 
     def _current_updated(self, event: CurrentAssignmentUpdated, now_ms: int) -> None:
         member_id = event.member_id
-        if event.current.state is ConsumerMemberState.UNREVOKED_PARTITIONS:
-            self._revoking_ms.setdefault(member_id, now_ms)
-        else:
-            self._revoking_ms.pop(member_id, None)
+        if event.current.state is not ConsumerMemberState.UNREVOKED_PARTITIONS:
+            self._revoking_ms[member_id] = None
+        elif self._revoking_ms.get(member_id) is None:
+            self._revoking_ms[member_id] = now_ms
 
     def _removed(self, event: ConsumerMemberRemoved, now_ms: int) -> None:
         """Nobody is removed before the time that it was promised."""
@@ -371,7 +371,10 @@ class ConsumerCheckers:
                     silent_ms >= SESSION_MS, f"{member_id} was removed after {silent_ms} ms"
                 )
             case ConsumerRemovalCause.REBALANCE_TIMED_OUT:
-                waited_ms = now_ms - self._revoking_ms.get(member_id, 0)
+                since_ms = self._revoking_ms.get(member_id, 0)
+                if since_ms is None:
+                    raise Broken(f"{member_id} was removed and had nothing to give back")
+                waited_ms = now_ms - since_ms
                 self.demand(
                     waited_ms >= REBALANCE_MS,
                     f"waited only {waited_ms} ms for the partitions of {member_id}",

@@ -79,10 +79,13 @@ class LateAssignments:
         self._node = node
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception, Now], None]) -> None:
-        sim = self._node.sim
-        delay_ms = sim.around(50) if sim.happens(0.9) else sim.between(100, 5_000)
-        failure = AssignorFailed("the assignor failed") if sim.happens(0.05) else None
+        delay_ms = self.delay_ms()
+        failure = AssignorFailed("the assignor failed") if self._node.sim.happens(0.05) else None
         self._node.later(delay_ms, partial(self._run, work, done, failure))
+
+    def delay_ms(self) -> int:
+        sim = self._node.sim
+        return sim.around(50) if sim.happens(0.9) else sim.between(100, 5_000)
 
     def _run(
         self,
