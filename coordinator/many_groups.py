@@ -204,7 +204,7 @@ class ManyGroups:
             self._refuse_fetch(group, token, ErrorCode.NOT_COORDINATOR)
             self._fail(shard, failure, now)
             return None
-        if is_large(found) and not AnswerBudget().takes(fetched_bytes(found)):
+        if is_large(group, found) and not AnswerBudget().takes(fetched_bytes(found)):
             return self._refuse_fetch(group, token, ErrorCode.INVALID_REQUEST)
         response = offset_fetch_response((found,), token.api_version)
         if position <= shard.answers.stored:

@@ -23,6 +23,9 @@ _SIZE: Final = Struct(">i")
 _SIZE_AND_KEY: Final = 6
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
+_NOTHING: Final = bytearray()
+"""Of every connection without a part of a frame. Nothing is added to it."""
+
 Frame = tuple[bytes, int, int]
 
 
@@ -35,7 +38,7 @@ class FrameReader:
         """`ordinary_max_bytes` is the limit of all requests but Produce; None: the same."""
         self._max_bytes = max_bytes
         self._ordinary_max_bytes = min(max_bytes, ordinary_max_bytes or max_bytes)
-        self._partial = bytearray()  # What has arrived of an incomplete frame.
+        self._partial = _NOTHING  # What has arrived of an incomplete frame.
         self._missing = 0  # Bytes that must arrive before the next attempt.
 
     def set_limits(self, max_bytes: int, ordinary_max_bytes: int) -> None:
@@ -69,7 +72,7 @@ class FrameReader:
             if self._missing > 0:
                 return
             data = bytes(self._partial)
-            self._partial = bytearray()
+            self._partial = _NOTHING
         start, wanted = 0, _SIZE.size
         while (end := start + wanted) <= len(data):
             size = self._size_at(data, start)
@@ -82,7 +85,7 @@ class FrameReader:
             yield data, start + _SIZE.size, end
             start, wanted = end, _SIZE.size
         if start < len(data):
-            self._partial += data[start:]
+            self._partial = bytearray(data[start:])
             self._missing = end - len(data)
 
     def _may_be_large(self, data: bytes, start: int, size: int) -> bool:

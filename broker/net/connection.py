@@ -43,6 +43,10 @@ UNREAD_BYTES_MAX: Final = 262_144
 _NO_FRAMES: Final[deque[Frame]] = deque()
 """Of every connection without a backlog: an empty deque takes 760 bytes. Nothing is added to it."""
 
+_NO_ANSWERS: Final[list[bytes]] = []
+_NOTHING_UNREAD: Final = bytearray()
+"""The same of connections that have nothing to write or to read: they take 64 bytes each."""
+
 UNANSWERED_MAX: Final = 1_000
 """Requests of one connection that wait for the disk; beyond it the next one is not handled."""
 
@@ -154,9 +158,9 @@ class Connection(asyncio.Protocol):
             self._reader = FrameReader(access.sasl.receive_max_bytes)
         self._pending: list[PendingRequest] = []  # at most UNANSWERED_MAX
         self._held: PendingRequest | None = None  # the one that holds the connection
-        self._answers: list[bytes] = []
+        self._answers = _NO_ANSWERS
         self._frames = _NO_FRAMES  # whole requests that are not handled yet
-        self._unread = bytearray()  # received while blocked
+        self._unread = _NOTHING_UNREAD  # received while blocked
         self._bad_end = ""  # why no frame can be found after those
         self._at_end = False  # nothing will come after those: the peer has sent a FIN
         self._blocked = False
@@ -201,7 +205,10 @@ class Connection(asyncio.Protocol):
             except Exception as error:  # noqa: BLE001 - no client's bytes may end more than its own
                 self._server.turn_failed(self, error)
             return
-        self._unread += data
+        if self._unread is _NOTHING_UNREAD:
+            self._unread = bytearray(data)
+        else:
+            self._unread += data
         if len(self._unread) > UNREAD_BYTES_MAX:
             self.pause_reading()
 
@@ -216,9 +223,9 @@ class Connection(asyncio.Protocol):
         self.lost = True
         self._unsent.remove_backlog(self)
         self._abandon(self._server.clock.now())
-        self._answers.clear()
+        self._answers = _NO_ANSWERS
         self._frames.clear()
-        self._unread.clear()
+        self._unread = _NOTHING_UNREAD
         self._server.forget(self)
         # They refer to this connection: with them it would wait for the garbage collector.
         self._transport = self._authentication = None
@@ -338,7 +345,10 @@ class Connection(asyncio.Protocol):
                 self._request_bytes.remove(token)
             if answer is not NO_ANSWER:
                 # Looked up each time: `_write` puts another list in its place.
-                self._answers.append(answer)
+                if self._answers is _NO_ANSWERS:
+                    self._answers = [answer]
+                else:
+                    self._answers.append(answer)
                 if len(answer) > CORKED_ANSWER_BYTES_MAX or len(self._answers) > CORKED_ANSWERS_MAX:
                     self._write()  # and find out whether the peer still reads
 
@@ -476,7 +486,7 @@ class Connection(asyncio.Protocol):
 
         For fail_points.py alone: the process ends before the loop would get round to it.
         """
-        out, self._answers = self._answers, []
+        out, self._answers = self._answers, _NO_ANSWERS
         if self._transport is None or not out:
             return False
         os.write(self._transport.get_extra_info("socket").fileno(), b"".join(out))
@@ -502,7 +512,7 @@ class Connection(asyncio.Protocol):
         if not self._blocked and not self._bad_end:
             if self._unread:
                 data = bytes(self._unread)
-                self._unread.clear()
+                self._unread = _NOTHING_UNREAD
             self._split(data, now, started_s)
         if not self._blocked:
             if self._bad_end:
@@ -615,7 +625,7 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         if self._answers:
-            out, self._answers = self._answers, []
+            out, self._answers = self._answers, _NO_ANSWERS
             transport.write(out[0] if len(out) == 1 else b"".join(out))
             if self._has_backlog:
                 self._check_backlog()
@@ -640,7 +650,7 @@ class Connection(asyncio.Protocol):
         """The peer broke the protocol: answer its earlier requests, then close."""
         self._server.report_fault(fault, self, detail)
         self._frames.clear()
-        self._unread.clear()
+        self._unread = _NOTHING_UNREAD
         self._bad_end = ""
         self.finish()
 

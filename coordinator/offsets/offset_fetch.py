@@ -105,9 +105,16 @@ def offset_fetch_response(
     return OffsetFetchResponse(topics=topics, error_code=group.error_code)
 
 
-def is_large(found: OffsetFetchResponseGroup) -> bool:
+def is_large(wanted: OffsetFetchRequestGroup, found: OffsetFetchResponseGroup) -> bool:
     """Is it so much that its size matters to an answer?"""
-    return sum([len(topic.partitions) for topic in found.topics]) > UNWEIGHED_PARTITIONS
+    partitions = 0
+    if wanted.topics is None:
+        for answered in found.topics:
+            partitions += len(answered.partitions)
+    else:  # in place of the answers, which are made when they are looked at
+        for topic in wanted.topics:
+            partitions += len(topic.partition_indexes)
+    return partitions > UNWEIGHED_PARTITIONS
 
 
 def fetched_bytes(found: OffsetFetchResponseGroup) -> int:
@@ -162,6 +169,15 @@ def fetch_offsets_of_group(
         hidden = undescribable(committed) if undescribable is not None else _NONE_HIDDEN
         shown = {name: committed[name] for name in committed if name not in hidden}
         found = _all_topics(shown if hidden else committed, api_version, topics, unstable)
+    elif api_version < _TOPIC_IDS_SINCE and undescribable is None and not unstable:
+        found = [
+            OffsetFetchResponseTopics(
+                echoed(topic.name),
+                topic.topic_id,
+                _committed(committed.get(topic.name, _NOTHING_COMMITTED), topic.partition_indexes),
+            )
+            for topic in wanted.topics
+        ]  # as consumers ask: nothing is hidden or refused
     else:
         found = _listed_topics(
             committed, wanted.topics, api_version, topics, unstable, undescribable
@@ -230,11 +246,7 @@ def _of_listed(
 ) -> Answers:
     """A zero `topic_id` is one that the request did not name: nothing is compared with it."""
     if topic_id is ZERO_TOPIC_ID and not open_partitions:
-        if _COMMITS_IN_C is not None and type(committed) is dict and type(wanted) is tuple:
-            commits = _COMMITS_IN_C(committed, wanted)
-        else:
-            commits = [*map(committed.get, wanted)]
-        return cast("Answers", CommittedPartitions(wanted, commits))
+        return _committed(committed, wanted)
     return [
         _answer(
             index,
@@ -243,6 +255,12 @@ def _of_listed(
         )
         for index in wanted
     ]
+
+
+def _committed(committed: Mapping[int, CommittedOffset], wanted: Sequence[int]) -> Answers:
+    if _COMMITS_IN_C is not None and type(committed) is dict and type(wanted) is tuple:
+        return cast("Answers", CommittedPartitions(wanted, _COMMITS_IN_C(committed, wanted)))
+    return cast("Answers", CommittedPartitions(wanted, [*map(committed.get, wanted)]))
 
 
 def _of_this_topic(commit: CommittedOffset | None, topic_id: TopicId) -> CommittedOffset | None:
