@@ -2,6 +2,8 @@
 # offsets of a group in a snapshot. coordinator/stored_commits.py, storage/batch/batch_walk.py and
 # coordinator/offsets/plain_offsets.py do the same, are the oracle, and get whatever is unusual.
 
+from sys import intern
+
 cdef extern from *:
     """
     static inline uint32_t load_32(const char *p)
@@ -28,14 +30,12 @@ cdef enum:
     COMMIT_FIELDS = 6
 
 cdef object StoredCommits = None
-cdef object read_offset_key_prefix = None
 
 
 cdef use_stored_commits():
-    global StoredCommits, read_offset_key_prefix
+    global StoredCommits
     if CommittedOffset is None: use_committed_offset()
     if len(CommittedOffset.__struct_fields__) != COMMIT_FIELDS: raise ImportError("other fields")
-    read_offset_key_prefix = _import("coordinator.records", "read_offset_key_prefix")
     StoredCommits = _import("coordinator.loaded_record", "StoredCommits")
 
 
@@ -156,8 +156,12 @@ cdef object commits_of(bytes batch):
 
 cdef object stored(const char* prefix, Py_ssize_t size, list partitions, list commits,
                    object timestamp_ms):
-    group_id, topic = read_offset_key_prefix(PyBytes_FromStringAndSize(prefix, size))
-    return StoredCommits(group_id, topic, tuple(partitions), tuple(commits), timestamp_ms)
+    """`prefix` is a key up to its partition."""
+    cdef Cursor c
+    c.p, c.pos, c.end, c.left, c.odd = <const unsigned char*>prefix, 2, size, 0, False
+    group_id, topic = text(&c, False, False), text(&c, False, False)
+    if c.odd or c.pos != c.end: raise Odd
+    return StoredCommits(group_id, intern(topic), tuple(partitions), tuple(commits), timestamp_ms)
 
 
 def offsets_of_columns(list partitions, list offsets, list epochs, list metadata, list committed,

@@ -12,7 +12,7 @@ With heartbeats the most frequent request: one where all topics are known takes 
 Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -57,6 +57,10 @@ _STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(_KEPT))
 
 _SURELY_FIT: Final = 20
 """So many records, each with the longest strings there can be, fit into any batch."""
+
+
+_COMMITTED: Final[Callable[..., CommittedOffset]] = CommittedOffset
+"""Takes objects where the class wants numbers."""
 
 
 def decide_offset_commit(
@@ -321,7 +325,9 @@ def _judge_partitions(
     settings: GroupSettings,
 ) -> tuple[list[OffsetCommitResponseTopic], list[tuple[TopicName, dict[int, CommittedOffset]]]]:
     """The answers, and the offsets to keep: all but those with too much metadata."""
-    expire_at_ms = _expiry(request.retention_time_ms, now_wall_ms)
+    # An object each for all partitions: the compiled build makes one of each number it hands on.
+    committed_at_ms: object = now_wall_ms
+    expire_at_ms: object = _expiry(request.retention_time_ms, now_wall_ms)
     metadata_max = settings.offset_metadata_max_bytes
     answers: list[OffsetCommitResponseTopic] = []
     offsets: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
@@ -341,11 +347,11 @@ def _judge_partitions(
             verdicts.append(
                 _STORED[index] if index < _KEPT else OffsetCommitResponsePartition(index)
             )
-            commits[index] = CommittedOffset(
+            commits[index] = _COMMITTED(
                 partition.committed_offset,
                 partition.committed_leader_epoch,
                 metadata or "",
-                now_wall_ms,
+                committed_at_ms,
                 expire_at_ms,
                 topic_id,
             )

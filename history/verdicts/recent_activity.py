@@ -118,6 +118,14 @@ class GroupAssignment(NamedTuple):
         return max(of_member.values(), default=0)
 
 
+# What groups have that did nothing of the kind: most groups. Nothing is added to these.
+_NO_RETURNS: Final[dict[str, Newest[MemberReturn]]] = {}
+_NO_REBALANCES: Final[Newest[BegunRebalance]] = Newest()
+_NO_REFUSALS: Final[dict[str, RefusedJoin]] = {}
+_NO_NUMBERS: Final[dict[str, int]] = {}
+_NO_MEMBERSHIPS: Final[dict[str, Newest[EndedMembership]]] = {}
+
+
 class RecentActivity:
     """The recent activity of one group."""
 
@@ -143,24 +151,24 @@ class RecentActivity:
     )
 
     def __init__(self) -> None:
-        self.returns: dict[str, Newest[MemberReturn]] = {}
-        self.rebalances: Newest[BegunRebalance] = Newest(RECENT_REBALANCES_MAX)
-        self.without_progress: Newest[BegunRebalance] = Newest(RECENT_REBALANCES_MAX)
+        self.returns = _NO_RETURNS
+        self.rebalances = _NO_REBALANCES
+        self.without_progress = _NO_REBALANCES
         self.progress: int | None = None  # the sum of all committed offsets, as last observed
         self.rounds_without_progress = 0
-        self.refusals: dict[str, RefusedJoin] = {}  # the last of each client
-        self.refused: dict[str, int] = {}  # how often, by client
+        self.refusals = _NO_REFUSALS  # the last of each client
+        self.refused = _NO_NUMBERS  # how often, by client
         self.last: Rebalance | None = None  # the last that ended
         self.last_ended_at_ms = 0
         self.changed_at_ms = 0  # when anything happened
-        self.mixed_since: dict[str, int] = {}  # kind of mixture -> since when
+        self.mixed_since = _NO_NUMBERS  # kind of mixture -> since when
         self.assignment: GroupAssignment | None = None
         self.previous_assignment: GroupAssignment | None = None
         self.assignor_failure: AssignorFailure | None = None  # since the last target assignment
         self.handed_over_at_ms = 0  # consumer groups: partitions were given back or taken over
-        self.grown_at_ms: dict[str, int] = {}  # topics that got partitions since
+        self.grown_at_ms = _NO_NUMBERS  # topics that got partitions since
         self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
-        self._ended: dict[str, Newest[EndedMembership]] = {}
+        self._ended = _NO_MEMBERSHIPS
 
     def apply(self, event: HistoryEntry, window_ms: int) -> None:
         """Add an entry of the group's history; called in their order."""
@@ -170,9 +178,7 @@ class RecentActivity:
                 pass  # its first epoch counts
             case RebalanceBegunEntry():
                 deadline_ms = event.at_ms + event.timeout_ms
-                begun = BegunRebalance(event.at_ms, event.cause, event.trigger, deadline_ms)
-                self.rebalances.append(begun)
-                self.without_progress.append(begun)
+                self._begun(BegunRebalance(event.at_ms, event.cause, event.trigger, deadline_ms))
             case RebalanceEndedEntry():
                 self.last, self.last_ended_at_ms = event.rebalance, event.at_ms
             case GenerationBegunEntry() | AssignmentReceivedEntry():
@@ -180,9 +186,7 @@ class RecentActivity:
             case GroupEpochBumpedEntry():
                 cause = event.causes[0] if event.causes else Cause.SUBSCRIPTION_CHANGED
                 trigger = event.triggers[0] if event.triggers else None
-                begun = BegunRebalance(event.at_ms, cause, trigger, event.at_ms)
-                self.rebalances.append(begun)
-                self.without_progress.append(begun)
+                self._begun(BegunRebalance(event.at_ms, cause, trigger, event.at_ms))
             case RevocationEndedEntry() | PartitionsAssignedEntry():
                 self.handed_over_at_ms = event.at_ms
             case TargetAssignmentRefusedEntry():
@@ -231,6 +235,8 @@ class RecentActivity:
         self.changed_at_ms = refusal.at_ms
         identity = member_key(refusal.member)
         if identity in self.refusals or len(self.refusals) < IDENTITIES_MAX:
+            if self.refusals is _NO_REFUSALS:
+                self.refusals, self.refused = {}, {}
             self.refusals[identity] = refusal
             self.refused[identity] = self.refused.get(identity, 0) + 1
 
@@ -247,6 +253,8 @@ class RecentActivity:
         if assignment is not None and self.assignment is not None:
             for topic, count in group.partition_counts.items():
                 if count > self.assignment.counts.get(topic, 0):
+                    if self.grown_at_ms is _NO_NUMBERS:
+                        self.grown_at_ms = {}
                     self.grown_at_ms.setdefault(topic, group.at_ms)
 
     def _forget_deleted_group(self, group: ObservedGroup) -> None:
@@ -282,10 +290,19 @@ class RecentActivity:
         if not is_mixed:
             self.mixed_since.pop(mixture, None)
             return None
+        if self.mixed_since is _NO_NUMBERS:
+            self.mixed_since = {}
         return self.mixed_since.setdefault(mixture, at_ms)
 
     def rebalances_since(self, at_ms: int) -> list[BegunRebalance]:
         return [begun for begun in self.rebalances if begun.at_ms >= at_ms]
+
+    def _begun(self, begun: BegunRebalance) -> None:
+        if self.rebalances is _NO_REBALANCES:
+            self.rebalances = Newest(RECENT_REBALANCES_MAX)
+            self.without_progress = Newest(RECENT_REBALANCES_MAX)
+        self.rebalances.append(begun)
+        self.without_progress.append(begun)
 
     def _joined(
         self,
@@ -307,6 +324,8 @@ class RecentActivity:
         if identity not in self.returns and len(self.returns) >= IDENTITIES_MAX:
             del self.returns[next(iter(self.returns))]
         away_ms = at_ms - membership.ended_at_ms
+        if self.returns is _NO_RETURNS:
+            self.returns = {}
         self.returns.setdefault(identity, Newest(RETURNS_MAX)).append(
             MemberReturn(at_ms, member, stayed_ms, away_ms, membership.reason, replaced)
         )
@@ -318,6 +337,8 @@ class RecentActivity:
         identity, joined_at_ms = present
         if identity not in self._ended and len(self._ended) >= IDENTITIES_MAX:
             del self._ended[next(iter(self._ended))]
+        if self._ended is _NO_MEMBERSHIPS:
+            self._ended = {}
         self._ended.setdefault(identity, Newest(RETURNS_MAX)).append(
             EndedMembership(joined_at_ms, at_ms, reason)
         )
