@@ -213,6 +213,7 @@ def _connect(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
     bridge.on_reopened = daemon.on_journal_reopened
     daemon.server.connections_allowed = daemon.connections_allowed
     daemon.server.stalls = daemon.ticker.stalls
+    daemon.ticker.backlog = daemon.server
     daemon.clock.on_stall = daemon.on_stall
     daemon.ownership.coordinator = daemon.coordinator
     daemon.ownership.attach = partial(_attach_offsets, daemon.data_plane, daemon.coordinator)

@@ -4,10 +4,11 @@ A part calls back when a deadline of it becomes earlier (`watch_deadline`). Near
 and commit moves deadlines only to a later time, so that it costs nothing here. A timer that is set
 too early finds nothing to do, and is set again.
 
-A due tick never runs straight from the timer: the loop first polls all its sockets once. A
-heartbeat that has arrived but was not read yet is older than the tick and must be handled before a
-session expires; after a stall that is every heartbeat. The clock is read every CLOCK_READ_MS, so
-that it notices stalls (clock.py), and each reading measures how late the loop runs.
+A due tick never runs straight from the timer: the loop first polls all its sockets once, and has
+all turns that wait by then. A heartbeat that has arrived but was not read yet is older than the
+tick and must be handled before a session expires; after a stall that is every heartbeat. The clock
+is read every CLOCK_READ_MS, so that it notices stalls (clock.py), and each reading measures how
+late the loop runs.
 """
 
 import asyncio
@@ -48,6 +49,15 @@ class Ticking(Protocol):
         """`on_earlier` is called whenever `next_deadline_ms` may have become earlier."""
 
 
+class Backlog(Protocol):
+    """Turns of connections that do not fit into one pass of the loop: the server has them."""
+
+    turns_resumed: int
+
+    @property
+    def turns_postponed(self) -> int: ...
+
+
 class Ticker:
     """Not started until `start`."""
 
@@ -69,6 +79,7 @@ class Ticker:
         self._reading_due = 0.0
         self._running = False
         self._is_arm_scheduled = False
+        self.backlog: Backlog | None = None  # set by build.py
         self.stalls = stalls or LoopStalls()
         self.lag_seconds = 0.0  # How late the last reading of the clock was.
         self.lag_seconds_max = 0.0
@@ -136,7 +147,21 @@ class Ticker:
         self._timer = None
         # Twice: what is scheduled now may run before the sockets are polled, what is scheduled from
         # there cannot.
-        self._loop.call_soon(self._loop.call_soon, self._tick)
+        self._loop.call_soon(self._loop.call_soon, self._polled)
+
+    def _polled(self) -> None:
+        backlog = self.backlog
+        if backlog is None or not backlog.turns_postponed:
+            self._tick()
+        else:
+            self._tick_after(backlog, backlog.turns_resumed + backlog.turns_postponed)
+
+    def _tick_after(self, backlog: Backlog, turns: int) -> None:
+        """When so many turns were resumed: those that came later than the tick do not count."""
+        if backlog.turns_resumed < turns and self._running:
+            self._loop.call_soon(self._tick_after, backlog, turns)
+        else:
+            self._tick()
 
     def _tick(self) -> None:
         if not self._running:

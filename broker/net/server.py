@@ -76,6 +76,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._to_flush: deque[Connection] = deque()
         self._postponed: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
+        self.turns_resumed = 0  # of those that waited
         self._is_flush_due = False
         self._pass_s = 0.0  # the turns of this pass over the sockets
         self.is_pass_over = False  # the next connections with bytes wait for the next pass
@@ -234,6 +235,11 @@ class Server:
         self._postponed[connection] = None
         self._schedule_flush()
 
+    @property
+    def turns_postponed(self) -> int:
+        """Connections whose bytes have arrived, and that wait for a turn."""
+        return len(self._postponed)
+
     def _schedule_flush(self) -> None:
         if not self._is_flush_due:
             self._is_flush_due = True
@@ -267,6 +273,7 @@ class Server:
     def _run_postponed(self, ends_s: float) -> None:
         for _ in range(len(self._postponed)):
             connection, _ = self._postponed.popitem(last=False)
+            self.turns_resumed += 1
             try:
                 connection.resume()
             except Exception as error:  # noqa: BLE001 - as above
@@ -321,7 +328,9 @@ class Server:
         """A connection is over; the next one that waits takes its slot."""
         self.connections.discard(connection)
         self.quotas.request_bytes.forget(connection)
-        self._postponed.pop(connection, None)
+        if connection in self._postponed:
+            del self._postponed[connection]
+            self.turns_resumed += 1  # as good as
         if not self.throttling.forget(connection):
             self._slots.forget(connection)
         if self._empty is not None and not self.connections:

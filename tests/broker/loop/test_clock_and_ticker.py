@@ -191,3 +191,42 @@ async def test_a_part_that_fails_stops_neither_the_others_nor_time() -> None:
     await asyncio.wait_for(bad.ticked.wait(), 60)
     assert [type(fault) for fault in faults] == [ZeroDivisionError]
     ticker.stop()
+
+
+class Backlog:
+    """Turns that wait, of which each pass of the loop resumes one, and one more arrives."""
+
+    def __init__(self, postponed: int) -> None:
+        self.turns_resumed = 1_000
+        self.turns_postponed = postponed
+
+    def resume_one(self) -> None:
+        self.turns_resumed += 1
+        asyncio.get_running_loop().call_soon(self.resume_one)
+
+
+async def test_a_tick_comes_after_the_turns_that_wait_by_then() -> None:
+    clock = SystemClock()
+    part = Part(clock.now().mono_ms)
+    ticker = Ticker(asyncio.get_running_loop(), clock, _on_fault)
+    backlog = ticker.backlog = Backlog(postponed=40)
+    resumed: list[int] = []
+    part.on_tick = lambda: resumed.append(backlog.turns_resumed)
+    ticker.start([part])
+    began = asyncio.get_running_loop().call_later(0.02, backlog.resume_one)
+    await asyncio.wait_for(part.ticked.wait(), 60)
+    ticker.stop()
+    assert began.when() <= asyncio.get_running_loop().time()
+    assert 1_040 <= resumed[0] <= 1_045
+
+
+async def test_a_ticker_that_was_stopped_waits_for_no_turns() -> None:
+    clock = SystemClock()
+    part = Part(clock.now().mono_ms)
+    ticker = Ticker(asyncio.get_running_loop(), clock, _on_fault)
+    ticker.backlog = Backlog(postponed=40)
+    ticker.start([part])
+    await asyncio.sleep(0.02)
+    ticker.stop()
+    await asyncio.sleep(0.02)
+    assert not part.ticked.is_set()
