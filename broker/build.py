@@ -204,7 +204,6 @@ def _connect(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
         TRANSACTION_STATE_TOPIC: daemon.transactions,
     }
     bridge.readers = daemon.data_plane
-    bridge.stalls = daemon.ticker.stalls
     bridge.on_flush = (
         *(ownership.on_flush for ownership in daemon.ownerships),
         daemon.journal.flush_delivered,
@@ -212,7 +211,7 @@ def _connect(daemon: Daemon, tls: Mapping[str, "ListenerTls"]) -> None:
     bridge.on_failed = daemon.on_journal_failed
     bridge.on_reopened = daemon.on_journal_reopened
     daemon.server.connections_allowed = daemon.connections_allowed
-    daemon.server.stalls = daemon.ticker.stalls
+    bridge.stalls = daemon.server.stalls = daemon.ticker.stalls
     daemon.ticker.backlog = daemon.server
     daemon.clock.on_stall = daemon.on_stall
     daemon.ownership.coordinator = daemon.coordinator
