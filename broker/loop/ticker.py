@@ -154,12 +154,15 @@ class Ticker:
         if backlog is None or not backlog.turns_postponed:
             self._tick()
         else:
-            self._tick_after(backlog, backlog.turns_resumed + backlog.turns_postponed)
+            self._tick_after(backlog, backlog.turns_resumed + backlog.turns_postponed, -1)
 
-    def _tick_after(self, backlog: Backlog, turns: int) -> None:
-        """When so many turns were resumed: those that came later than the tick do not count."""
-        if backlog.turns_resumed < turns and self._running:
-            self._loop.call_soon(self._tick_after, backlog, turns)
+    def _tick_after(self, backlog: Backlog, turns: int, resumed: int) -> None:
+        """When so many turns were resumed: those that came later than the tick do not count.
+
+        At once if none was since the last look: each pass resumes at least one.
+        """
+        if resumed < backlog.turns_resumed < turns and self._running:
+            self._loop.call_soon(self._tick_after, backlog, turns, backlog.turns_resumed)
         else:
             self._tick()
 
