@@ -8,6 +8,7 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupJoinToClassicGroup` and w
 """
 
 from collections.abc import Callable, Sequence
+from sys import intern
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, ClassicCommand, Join, RebalanceCause
@@ -286,16 +287,17 @@ def _add_member(
         now_ms=now.mono_ms,
         state=group.state,
         join_kind=join_kind,
+        # Interned: what most members of all groups have in common is kept once.
         member=MemberIdentity(
             member_id,
             request.group_instance_id,
-            token.client_id,
+            intern(token.client_id),
             token.client_host,
             token.named_principal,
         ),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),
-        protocol_type=request.protocol_type,
+        protocol_type=intern(request.protocol_type),
         protocols=offered_protocols(request, () if leader is None else leader.protocols),
         session_deadline_ms=deadline_ms,
         token=token,
