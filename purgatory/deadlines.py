@@ -92,35 +92,30 @@ class Deadlines(Generic[OpT]):
         return count
 
     def next_ms(self) -> int | None:
-        """The nearest deadline, or None when nothing is filed."""
-        entry = self._first()
-        return None if entry is None else entry.filed_ms
+        """When `pop_due` has something to do, or None when nothing is filed.
+
+        The nearest deadline, or an earlier one of an op that was put off since.
+        """
+        return self._front_ms
 
     def pop_due(self, now_ms: int) -> Iterator[tuple[DeadlineEntry[OpT], OpT]]:
         """End, in deadline order, every op whose deadline is not after `now_ms`.
 
         Ops may end or be added while the caller works through the due ones.
         """
-        while (entry := self._first()) is not None and entry.filed_ms <= now_ms:
-            op = entry.op
-            assert op is not None
-            entry.op = None
-            self._unlink(entry)
-            yield entry, op
-
-    def _first(self) -> DeadlineEntry[OpT] | None:
-        """The entry that expires first; those filed earlier that were put off are filed again."""
-        while self._front_ms is not None:
+        while self._front_ms is not None and self._front_ms <= now_ms:
             entry = self._buckets[self._front_ms].after
             assert entry is not None
-            if not entry.is_put_off:
-                return entry
-            assert entry.op is not None
+            op = entry.op
+            assert op is not None
             self._unlink(entry)
-            entry.filed_ms = entry.op.deadline_ms
-            entry.is_put_off = False
-            self._link(entry)
-        return None
+            if entry.is_put_off:
+                entry.is_put_off = False
+                entry.filed_ms = op.deadline_ms
+                self._link(entry)
+                continue
+            entry.op = None
+            yield entry, op
 
     def _link(self, entry: DeadlineEntry[OpT]) -> None:
         """Put an entry at the end of its bucket."""

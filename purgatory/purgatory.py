@@ -66,6 +66,10 @@ class Purgatory(Generic[CommandT]):
 
     @property
     def next_deadline_ms(self) -> int | None:
+        """When `expire_due` has something to do: the nearest deadline.
+
+        Or that of an op that was replaced since; then nothing expires at it.
+        """
         return self._deadlines.next_ms()
 
     def try_complete_else_watch(self, op: DelayedOp[CommandT]) -> CommandT | None:

@@ -95,7 +95,9 @@ def test_one_that_is_put_off_comes_at_its_own_deadline_behind_those_filed_for_it
     add(deadlines, Filed("other", 30))
     assert deadlines.put_off(entry, Filed("new", 30))
     assert len(deadlines) == 2
-    assert deadlines.next_ms() == 30, "the deadline of one that has been replaced"
+    assert deadlines.next_ms() == 10
+    assert due(deadlines, 10) == []
+    assert deadlines.next_ms() == 30, "it was not filed again"
     assert due(deadlines, 29) == []
     assert due(deadlines, 30) == ["other", "new"]
 
@@ -112,7 +114,9 @@ def test_one_may_be_put_off_again_and_again() -> None:
     entry = add(deadlines, Filed("0", 10))
     for number in range(1, 100):
         assert deadlines.put_off(entry, Filed(str(number), 10 + number))
-        assert deadlines.next_ms() == 10 + number
+        if number % 10 == 0:
+            assert due(deadlines, 9 + number) == []
+            assert deadlines.next_ms() == 10 + number
         deadlines.check()
     assert due(deadlines, 200) == ["99"]
 
@@ -179,6 +183,11 @@ def test_any_order_of_changes_gives_the_nearest() -> None:
             assert len(deadlines) == len(model)
             if draw.random() < 0.3:
                 nearest = min((op.deadline_ms for op in model), default=None)
+                if nearest is not None:
+                    next_ms = deadlines.next_ms()
+                    assert next_ms is not None
+                    assert next_ms <= nearest
+                    assert due(deadlines, nearest - 1) == []
                 assert deadlines.next_ms() == nearest
             deadlines.check()
         assert set(deadlines) == set(model)

@@ -137,6 +137,7 @@ def test_a_replacement_with_a_later_deadline_is_asked_and_expires_in_place_of_th
     purgatory.replace("slot", new)
     assert purgatory.operations() == (new,)
     assert purgatory.deadline_of("slot") == 30
+    assert purgatory.expire_due(10) == []
     assert purgatory.next_deadline_ms == 30
     old.ready = True
     assert purgatory.check_and_complete("slot") == []

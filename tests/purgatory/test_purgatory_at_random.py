@@ -77,7 +77,9 @@ class PurgatoryMachine(RuleBasedStateMachine):
         assert self.purgatory.delayed == len(self.waiting)
         assert self.purgatory.watched == sum(len(set(op.keys)) for op in self.waiting)
         nearest = min((op.deadline_ms for op in self.waiting), default=None)
-        assert self.purgatory.next_deadline_ms == nearest
+        next_ms = self.purgatory.next_deadline_ms
+        assert (next_ms is None) is (nearest is None)
+        assert next_ms is None or nearest is None or next_ms <= nearest
 
     @invariant()
     def nobody_speaks_twice(self) -> None:

@@ -420,12 +420,9 @@ class ConsumerCheckers:
             self._check_group(node, group)
         for purgatory in node.coordinator.purgatories():
             purgatory.check()
-        found = {
-            (group.group_id, _register(node.topics.id_of(name), partition)): offset.committed_offset
-            for group in node.coordinator.groups()
-            for name, partitions in group.offsets.items()
-            for partition, offset in partitions.items()
-        }
+        found: dict[tuple[GroupId, int], int] = {}
+        for group in node.coordinator.groups():
+            found |= _committed(node, group)
         for key, register in self.registers.items():
             register.judge(found.get(key, NOTHING_COMMITTED))
 
@@ -438,14 +435,25 @@ class ConsumerCheckers:
         before = self.in_memory.get(group_id, self.answered_epochs.get(group_id, 0))
         self.demand(epoch >= before, f"epoch {epoch} of {group_id} follows {before}")
         self.in_memory[group_id] = epoch
-        for name, topic in group.offsets.items():
-            for partition, found in topic.items():
-                key = (group_id, _register(node.topics.id_of(name), partition))
-                self.registers.judge(key, found.committed_offset)
+        committed = _committed(node, group)
+        for key, value in committed.items():
+            self.registers.judge(key, value)
+        for key, register in self.registers.items():
+            if key[0] == group_id and key not in committed:
+                register.judge(NOTHING_COMMITTED)
 
     def demand(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise Broken(otherwise)
+
+
+def _committed(node: Node, group: AnyGroupView) -> dict[tuple[GroupId, int], int]:
+    """The offsets of a group by their registers."""
+    return {
+        (group.group_id, _register(node.topics.id_of(name), partition)): offset.committed_offset
+        for name, topic in group.offsets.items()
+        for partition, offset in topic.items()
+    }
 
 
 def _find_process(static: StaticMember, owners: GroupOwners, members: Container[MemberId]) -> None:
