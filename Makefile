@@ -44,7 +44,7 @@ SOURCES := $(wildcard */*.py */*/*.py */*/*/*.py)
 	@touch $@
 
 # C of the modules that serve requests, where there is a C compiler; ROLLCALL_COMPILE=0 switches it off.
-$(COMPILED): .venv/.bytecode requirements-compile.lock native/loader.c $(wildcard native/*.pxi) pipeline/decode/commit_reader.c
+$(COMPILED): .venv/.bytecode requirements-compile.lock native/loader.c $(wildcard native/*.pxi) pipeline/decode/commit_reader.c storage/journal/group_writer.c
 	@rm -f .venv/.compiled-*
 	@$(BIN)/python -m native.compile
 	@touch $@

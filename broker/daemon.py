@@ -156,7 +156,7 @@ class Daemon:
     async def open(self, listeners: Sequence[Bound]) -> None:
         """Accept clients; until `load` is done, requests about groups are answered LOADING,
         or wait (load_wait.py)."""
-        self.journal.start(self.loop.call_soon)
+        self.journal.start(self.loop.call_soon, self.bridge.open_report(self.journal.collect))
         self.sealed_flush.start()
         self.flush_watch.start()
         self.ticker.stalls.watch_gc()
@@ -256,6 +256,7 @@ class Daemon:
         is_idle = await self.io.close(STORE_TIMEOUT_S)
         self.guard.end()
         clean = await self.loop.run_in_executor(None, self._close_logs, is_idle)
+        self.bridge.close_report()
         self.observer(DaemonStep("Shutdown complete."))
         return clean
 

@@ -148,10 +148,15 @@ COMPILED: Final = tuple(
     storage.journal.journaled_log
     storage.journal.write_ahead
     storage.journal.write_ahead_pair
+    storage.log.partition_log
+    storage.log.segment
     """.split()
 )
 
-C_EXTENSIONS: Final = {"rollcall_commit_reader": "pipeline/decode/commit_reader.c"}
+C_EXTENSIONS: Final = {
+    "rollcall_commit_reader": "pipeline/decode/commit_reader.c",
+    "rollcall_group_writer": "storage/journal/group_writer.c",
+}
 """By name, the sources in C of libraries of their own. As with a source in Python: if one has
 changed, nothing that was compiled is used."""
 

@@ -107,6 +107,10 @@ class RealFile:
             words = f"{failure.strerror} (writing {len(content)} bytes)"
             raise OSError(failure.errno, words, self._path) from None
 
+    def fileno(self) -> int:
+        """-1 once it is closed."""
+        return self._fd
+
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
@@ -241,17 +245,19 @@ class Reserve:
         self._checked_at = 0.0
         self.reserve_bytes = reserve_bytes
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `check` would ask the disk."""
+        return bool(self.reserve_bytes) and monotonic() - self._checked_at >= self._pause_s
+
     def check(self) -> None:
         """Raises OSError (ENOSPC) while less is free than the reserve."""
-        if not self.reserve_bytes:
-            return
-        now = monotonic()
-        if now - self._checked_at >= self._pause_s:
+        if self.is_due:
             free = self._disk.free_bytes(self._path)
             if free < self.reserve_bytes:
                 words = f"{free} bytes are free, the reserve is {self.reserve_bytes}"
                 raise OSError(errno.ENOSPC, words, self._path)
-            self._checked_at = now
+            self._checked_at = monotonic()
 
 
 def read_file(disk: Disk, path: str) -> bytes:

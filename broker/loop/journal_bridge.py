@@ -1,12 +1,14 @@
 """Journal bridge: from the journal's flusher thread to the event loop, one call for each flush.
 
-The way back of a request: the flusher reports what it stored (`stored`), and on the loop the bridge
+The way back of a request: the flusher reports what it stored (`stored`; what the group writer has
+stored the loop learns from a descriptor, and asks the journal), and on the loop the bridge
 hands the positions to the coordinator of their topic, whose shards release their answers, and to
 the data plane, whose delayed fetches wait for records. What has to follow each flush comes after
 that. Once the loop is closed no report arrives, and nothing is lost: what was stored is stored.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -22,6 +24,14 @@ FLUSH_BUCKETS_S: Final[tuple[float, ...]] = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
 )  # fmt: skip
 PARTITION_BUCKETS: Final[tuple[int, ...]] = (1, 2, 3, 5, 10, 20, 50)
+
+
+Collect = Callable[[], tuple[StoredPositions, float] | None]
+"""The `collect` of a journal."""
+
+
+def _nothing() -> None:
+    return None
 
 
 class ShardOwner(Protocol):
@@ -52,16 +62,30 @@ class JournalBridge:
         self.on_flush: tuple[Callable[[], None], ...] = ()
         """Called on the loop after the positions of a flush are handed over."""
         self.flushes = 0
-        self.flush_seconds = Histogram(FLUSH_BUCKETS_S)  # both by the flusher's thread alone
+        self.flush_seconds = Histogram(FLUSH_BUCKETS_S)
         self.flush_partitions = Histogram(PARTITION_BUCKETS)
+        self._report = -1
+        self._collect: Collect = _nothing
+
+    def open_report(self, collect: Collect) -> int:
+        """The descriptor through which the group writer reports; `collect` says what it stored."""
+        self._collect = collect
+        self._report = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop.add_reader(self._report, self._reported)
+        return self._report
+
+    def close_report(self) -> None:
+        """Once the journal is closed."""
+        if self._report >= 0:
+            self._loop.remove_reader(self._report)
+            os.close(self._report)
+            self._report = -1
 
     # In the flusher's thread.
 
     def stored(self, stored: StoredPositions, seconds: float) -> None:
-        self.flush_seconds.add(seconds)
-        self.flush_partitions.add(len(stored))
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deliver, stored)
+            self._loop.call_soon_threadsafe(self._deliver, stored, seconds)
 
     def failed(self, failure: Exception) -> None:
         # `on_failed` is read on the loop: recovery may meet a full disk before it is set.
@@ -74,8 +98,17 @@ class JournalBridge:
 
     # On the loop.
 
-    def _deliver(self, stored: StoredPositions) -> None:
+    def _reported(self) -> None:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._report)
+        collected = self._collect()
+        if collected is not None:
+            self._deliver(*collected)
+
+    def _deliver(self, stored: StoredPositions, seconds: float) -> None:
         self.flushes += 1
+        self.flush_seconds.add(seconds)
+        self.flush_partitions.add(len(stored))
         now = self.clock.now()
         began_s = perf_counter()
         for topic_partition, position in stored:

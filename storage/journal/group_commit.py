@@ -12,9 +12,12 @@ time for it, and with more the flusher waits that long for the group. Kafka's co
 key itself: `CoordinatorRuntime` flushes a batch once its queue of events is empty (-1), or after
 the linger.
 
-Threads: any thread may call `wake`, only the loop calls `queued`, and only the flusher the rest.
-Each flag is a single store that means the same to both sides. A lock in `_sleepers` is released by
-the thread that takes it out.
+With a group writer (group_writer.py) the loop itself posts a complete group, if `post` finds that
+the usual will do; else it wakes the flusher.
+
+Threads: any thread may call `wake`, only the loop calls `queued`, the one that ends a flush `open`,
+and only the flusher the rest. Each flag is a single store that means the same to both sides. A lock
+in `_sleepers` is released by the thread that takes it out.
 """
 
 import threading
@@ -23,6 +26,8 @@ from collections.abc import Callable, Collection
 from time import perf_counter
 from typing import Final
 
+from storage.journal.group_writer import GroupWriter
+
 ADAPTIVE: Final = -1
 
 ADAPTIVE_LINGER_MS_MAX: Final = 2
@@ -30,6 +35,14 @@ ADAPTIVE_LINGER_MS_MAX: Final = 2
 
 Defer = Callable[[Callable[[], None]], object]
 """Runs a callback after the event loop's present pass over its sockets."""
+
+
+Post = Callable[[], bool]
+"""Hands the group that is queued to the group writer; False if the flusher has to flush it."""
+
+
+def never() -> bool:
+    return False
 
 
 def run_at_once(callback: Callable[[], None]) -> None:
@@ -49,7 +62,9 @@ class GroupCommit:
         "_queue",
         "_sleepers",
         "_until_s",
+        "_writer",
         "defer",
+        "post",
     )
 
     def __init__(
@@ -64,7 +79,13 @@ class GroupCommit:
         self._has_more = False  # something was queued since the last poll
         self._until_s = 0.0
         self._sleepers: deque[threading.Lock] = deque()  # the flusher's lock, while it sleeps
+        self._writer: GroupWriter | None = None
         self.defer: Defer = run_at_once
+        self.post: Post = never
+
+    def rest_in(self, writer: GroupWriter) -> None:
+        """The flusher's thread, which is not started yet, rests there."""
+        self._writer = writer
 
     # --- the threads that queue work ------------------------------------------------------------
 
@@ -83,11 +104,17 @@ class GroupCommit:
             self.defer(self._poll)
             return
         self._is_polling = False
-        self.wake()
+        if not self._fixed_s and self.post():
+            self._is_open = False
+        else:
+            self.wake()
 
     def wake(self) -> None:
         """Wake the flusher; costs no system call if it is awake."""
         self._is_open = False
+        if self._writer is not None:
+            self._writer.wake()
+            return
         try:
             self._sleepers.pop().release()
         except IndexError:
@@ -120,6 +147,11 @@ class GroupCommit:
         return bool(self._queue) or self._is_urgent()
 
     def _sleep(self, timeout_s: float | None, came_meanwhile: Callable[[], bool]) -> bool:
+        if self._writer is not None:
+            self._writer.forget_wake()  # what it was for shows now; later ones count
+            if came_meanwhile():
+                return True
+            return self._writer.wait(-1.0 if timeout_s is None else timeout_s)
         lock = threading.Lock()
         lock.acquire()
         self._sleepers.append(lock)

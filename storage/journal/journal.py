@@ -14,8 +14,12 @@ cache, and a second fsync would report success for lost pages. Only if a resourc
 segments are reconciled as after a crash, and both files start a new pass. `recovery.py` does that,
 and the recovery after a crash.
 
-Threads: `append`, `has_room`, `flush_delivered` and `failure_delivered` belong to the event loop's
-thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends
+In the compiled build the loop prepares the usual flush, and the flusher's thread writes it without
+the interpreter (group_writer.py). Both have the same parts: `_prepare`, then the writes, then
+`_written`. While one is posted, nobody else uses the files.
+
+Threads: `append`, `has_room`, `flush_delivered`, `failure_delivered`, `_post` and `collect` belong
+to the event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends
 need no lock; each counter has one writer. Without `start` there are no threads: `pump` does one
 flush, and `checkpointer.run` the checkpoint that is due; the simulator and tests in virtual time
 use the journal in this way. Kafka has no counterpart: it syncs each partition's file by itself.
@@ -31,6 +35,13 @@ from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
 from storage.journal.group_commit import Defer, GroupCommit, run_at_once
+from storage.journal.group_writer import (
+    GroupWriter,
+    Write,
+    descriptor,
+    group_writer,
+    write_failure,
+)
 from storage.journal.journal_limits import MAX_DECLARE_BYTES, JournalLimits
 from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
@@ -39,7 +50,7 @@ from storage.journal.write_ahead_pair import WriteAheadPair
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import is_overfull
-from storage.log.segment import Placed
+from storage.log.segment import Placed, Segment, joined
 from storage.repair.repair_plan import Repaired
 
 StoredPositions = list[tuple[TopicPartition, Position]]
@@ -49,6 +60,20 @@ OnStored = Callable[[StoredPositions, float], None]
 seconds writing and syncing the group took."""
 
 OnJournalFailed = Callable[[Exception], None]
+
+
+class Flush:
+    """One group on its way to the disk."""
+
+    __slots__ = ("parts", "placed", "segments", "size")
+
+    def __init__(
+        self, size: int, parts: list[bytes], placed: dict[JournaledLog, list[Placed]]
+    ) -> None:
+        self.size = size  # of the batches
+        self.parts = parts  # of the group in the write-ahead file
+        self.placed = placed
+        self.segments: list[Segment] = []  # posted: of each log, in this order
 
 
 class Journal:
@@ -64,6 +89,7 @@ class Journal:
         "_flushed_bytes",
         "_flusher",
         "_group_commit",
+        "_idle_at_s",
         "_is_failure_delivered",
         "_is_renewal_due",
         "_is_stopping",
@@ -72,12 +98,16 @@ class Journal:
         "_on_failed",
         "_on_reopened",
         "_on_stored",
+        "_post_failure",
+        "_posted",
+        "_posted_lock",
         "_queue",
         "_reserve",
         "_store",
         "_tasks",
         "_touched",
         "_write_ahead",
+        "_writer",
         "checkpointer",
         "closed_because",
         "flush_seconds",
@@ -117,6 +147,11 @@ class Journal:
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
         self._group_commit = GroupCommit(self._limits.linger_ms, self._queue, self._is_urgent)
+        self._writer: GroupWriter | None = None
+        self._posted: Flush | None = None  # being written, or written and not collected
+        self._posted_lock = threading.Lock()  # held while one is collected
+        self._post_failure: Exception | None = None  # for the flusher, which closes the journal
+        self._idle_at_s = 0.0  # when it will have had no flush for `idle_ms`
         self._is_renewal_due = False  # after a recovery, before the first flush
         self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
         self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
@@ -208,15 +243,124 @@ class Journal:
         if self._queue:
             self._group_commit.queued()
 
-    def start(self, defer: Defer = run_at_once) -> None:
+    def start(self, defer: Defer = run_at_once, report: int | None = None) -> None:
         """Flush from a thread of its own until `close`.
 
         `defer` runs a callback after the event loop has served the sockets that are readable now.
+        `report`: a descriptor that does not block; the loop calls `collect` when 8 bytes were
+        written to it. It must stay open until `close` has returned.
         """
         self._group_commit.defer = defer
+        if report is not None and (writer := group_writer(report)) is not None:
+            self._writer = writer
+            self._group_commit.rest_in(writer)
+            self._group_commit.post = self._post
         self.checkpointer.is_threaded = True
         self._flusher = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
         self._flusher.start()
+
+    def _post(self) -> bool:
+        """Have the group writer flush what is queued; False: the flusher has to, in Python."""
+        writer = self._writer
+        if writer is None or not writer.claim():
+            return False
+        try:
+            flush = self._usual_flush()
+            if flush is None:
+                return False
+            writes = self._writes_of(flush)
+            self._posted = flush
+            self._flush_began_s = perf_counter()
+            self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
+            writer.post(writes, self._is_synced)
+        except Exception as failure:  # noqa: BLE001  as in `pump`: a group may be missing now
+            self._posted = None
+            self._post_failure = failure
+            return False
+        finally:
+            writer.release()
+        return True
+
+    def _usual_flush(self) -> Flush | None:
+        """Of what is queued. None: the flusher is needed, or nothing is queued."""
+        if (
+            self.closed_because is not None
+            or self._posted is not None
+            or self._is_renewal_due
+            or self._is_urgent()
+            or self._reserve.is_due
+            or not self._queue
+        ):
+            return None
+        entries = self._take()
+        flush = None
+        are_declared = all(entry[0] in self._declared for entry in entries)
+        if are_declared and not self._needs_switch(entries):
+            flush = self._group(entries)
+        if flush is None or not self._find_segments(flush):
+            self._queue.appendleft(entries)
+            return None
+        return flush
+
+    def _find_segments(self, flush: Flush) -> bool:
+        """The open files that the batches go to; False if one has to be made or opened first."""
+        for log, batches in flush.placed.items():
+            partition_log = log.partition_log
+            if not partition_log.is_open:
+                return False
+            segment = partition_log.segment_for(batches, batches[-1][2])
+            if segment is None or descriptor(segment.opened_file) < 0:
+                return False
+            flush.segments.append(segment)
+        return descriptor(self._write_ahead.active.file) >= 0
+
+    def _writes_of(self, flush: Flush) -> list[Write]:
+        """The group first. They must be done: the next group is numbered after this one."""
+        group, position = self._write_ahead.next_group(flush.parts)
+        writes = [(descriptor(self._write_ahead.active.file), group, position)]
+        for segment, batches in zip(flush.segments, flush.placed.values(), strict=True):
+            segment.is_dirty = True
+            writes.append((descriptor(segment.opened_file), joined(batches), segment.size))
+        return writes
+
+    def collect(self) -> tuple[StoredPositions, float] | None:
+        """What the group writer has stored, once, and the seconds that this took."""
+        collected = self._collect_posted()
+        self._group_commit.open()
+        if self._queue:
+            self._group_commit.queued()
+        return collected
+
+    def _collect_posted(self) -> tuple[StoredPositions, float] | None:
+        """On either thread: what is posted is done, or else it is left alone."""
+        with self._posted_lock:
+            flush, writer = self._posted, self._writer
+            said = writer.collect() if flush is not None and writer is not None else None
+            if flush is None or said is None:
+                return None
+            seconds, error, failed_at = said
+            self._flush_began_s = None
+            try:
+                if not error:
+                    self.flush_seconds += seconds
+                    for segment, batches in zip(flush.segments, flush.placed.values(), strict=True):
+                        segment.appended(batches)
+                    return self._stored(flush), seconds
+                self._post_failure = self._write_failure(flush, error, failed_at)
+            except Exception as failure:  # noqa: BLE001  as in `pump`
+                self._post_failure = failure
+            finally:
+                self._posted = None
+        self._group_commit.wake()
+        return None
+
+    def _write_failure(self, flush: Flush, error: int, failed_at: int) -> OSError:
+        if failed_at <= 0:
+            size = sum([len(part) for part in flush.parts])
+            return write_failure(error, failed_at, self._write_ahead.active.path, size)
+        batches = list(flush.placed.values())[failed_at - 1]
+        size = sum([len(batch) for batch, _, _ in batches])
+        return write_failure(error, failed_at, flush.segments[failed_at - 1].path, size)
 
     def failure_delivered(self) -> None:
         """Nobody appends to the logs of this term any more: the journal may open again."""
@@ -260,8 +404,8 @@ class Journal:
 
     def _work(self) -> None:
         idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
-        idle_at_s = 0.0  # tasks that run meanwhile do not postpone it
         while True:
+            self._report_posted()
             if self._is_renewal_due and self.closed_because is None:
                 self._renew_after_recovery()
             elif self._has_task:
@@ -272,35 +416,52 @@ class Journal:
                 self._queue.clear()  # an append that was concurrent with the failure
                 if not self._group_commit.sleep_until_work(retry_s):
                     self.try_reopen()
-            elif self._queue or self._has_failed_checkpoint:
+            elif self._queue or self._has_failed:
                 self._group_commit.linger()
                 self.pump()
-                idle_at_s = monotonic() + idle_s
+                self._idle_at_s = monotonic() + idle_s
             elif self._is_stopping:
                 return
             elif not self._group_commit.sleep_until_work(
-                max(idle_at_s - monotonic(), 0.0) if self._touched else None
+                max(self._idle_at_s - monotonic(), 0.0) if self._touched else None
             ):
-                self._checkpoint_when_idle()
-                idle_at_s = monotonic() + idle_s
+                self._report_posted()
+                if monotonic() >= self._idle_at_s:  # tasks that run meanwhile do not postpone it
+                    self._checkpoint_when_idle()
+                    self._idle_at_s = monotonic() + idle_s
+
+    def _report_posted(self) -> None:
+        """What the group writer did last, unless the loop has collected it: so the files are ours.
+
+        In `wait` the flusher does not rest before it is done.
+        """
+        if self._posted is not None and (collected := self._collect_posted()) is not None:
+            self._group_commit.open()
+            self._on_stored(*collected)
 
     def _is_urgent(self) -> bool:
-        return self._has_task or self._is_stopping or self._has_failed_checkpoint
+        return self._has_task or self._is_stopping or self._has_failed
 
     @property
     def _has_task(self) -> bool:
         return bool(self._tasks) and not self.checkpointer.is_running
 
     @property
-    def _has_failed_checkpoint(self) -> bool:
-        return self.checkpointer.failure is not None and self.closed_because is None
+    def _has_failed(self) -> bool:
+        return self._failure is not None and self.closed_because is None
+
+    @property
+    def _failure(self) -> Exception | None:
+        """Of what other threads did."""
+        return self._post_failure or self.checkpointer.failure
 
     def pump(self) -> bool:
         """One flush of what is queued; False when there was nothing or the journal is closed."""
+        self._report_posted()
         if self.closed_because is not None:
             return False
-        if self.checkpointer.failure is not None:
-            self._fail(self.checkpointer.failure)
+        if self._failure is not None:
+            self._fail(self._failure)
             return False
         if self._is_renewal_due:
             self._renew_after_recovery()
@@ -338,16 +499,37 @@ class Journal:
 
     def _flush(self, entries: list[Entry]) -> StoredPositions:
         """Write and sync one group, append it to the segments; returns the new stored positions."""
+        if self._needs_switch(entries):
+            self._switch()
+        flush = self._group(entries)
+        files = self._write_ahead
+        started = self._flush_began_s = perf_counter()
+        try:
+            files.write(flush.parts)
+            if self._is_synced:
+                files.sync()
+        finally:
+            self._flush_began_s = None
+        self.flush_seconds += perf_counter() - started
+        for log, batches in flush.placed.items():
+            log.partition_log.append_placed(batches, batches[-1][2])
+        return self._stored(flush)
+
+    def _needs_switch(self, entries: list[Entry]) -> bool:
+        """Whether this group goes into the other file."""
         size = sum([len(entry[1]) for entry in entries])
         overhead = write_ahead.BATCH_OVERHEAD * len(entries)
         declares = MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
         files = self._write_ahead
-        if size + overhead + declares > files.room or (
+        return size + overhead + declares > files.room or (
             files.written_bytes >= self._limits.pass_bytes and not self.checkpointer.is_running
-        ):
-            self._switch()
+        )
+
+    def _group(self, entries: list[Entry]) -> Flush:
+        """The entries of the active file, and the batches of each log."""
         parts: list[bytes] = []
         placed: dict[JournaledLog, list[Placed]] = {}
+        size = 0
         for log, batch, end, timestamp_ms in entries:
             batches = placed.get(log)
             if batches is None:
@@ -357,23 +539,18 @@ class Journal:
             if reference is None:
                 reference = self._declare(log, parts)
             parts += (write_ahead.batch_entry_head(reference, len(batch)), batch)
-        started = self._flush_began_s = perf_counter()
-        try:
-            files.write(parts)
-            if self._is_synced:
-                files.sync()
-        finally:
-            self._flush_began_s = None
-        self.flush_seconds += perf_counter() - started
-        for log, batches in placed.items():
-            log.partition_log.append_placed(batches, batches[-1][2])
-            self._touched[log.partition_log] = None
+            size += len(batch)
+        return Flush(size, parts, placed)
+
+    def _stored(self, flush: Flush) -> StoredPositions:
+        """All of it is durable, and in the segments."""
         stored = []
-        for log, batches in placed.items():
+        for log, batches in flush.placed.items():
+            self._touched[log.partition_log] = None
             log.stored_position = batches[-1][1] + 1
             stored.append((log.topic_partition, log.stored_position))
-        self._flushed_bytes += size
-        self.stored_bytes += size
+        self._flushed_bytes += flush.size
+        self.stored_bytes += flush.size
         return stored
 
     def _declare(self, log: JournaledLog, parts: list[bytes]) -> int:
@@ -502,6 +679,7 @@ class Journal:
         )
         self._checkpoint_all({**touched, **dict.fromkeys(logs)})
         self.checkpointer.forget()
+        self._post_failure = None
         self._queue.clear()
         self._flushed_bytes = self._enqueued_bytes
         self.term += 1

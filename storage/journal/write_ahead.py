@@ -175,6 +175,10 @@ class WriteAhead:
 
     def write(self, entries: Sequence[bytes], sequence: int) -> None:
         """Write one group; durable after `sync`. Raises OSError, after which nothing is certain."""
+        self._file.pwrite(*self.next_group(entries, sequence))
+
+    def next_group(self, entries: Sequence[bytes], sequence: int) -> tuple[bytes, int]:
+        """The content and position of the next write, which must follow."""
         payload = b"".join(entries)
         covered = _GROUP_COVERED.pack(self.epoch, sequence, len(payload)) + payload
         group = _GROUP_PREFIX.pack(_GROUP_MAGIC, google_crc32c.value(covered)) + covered
@@ -182,7 +186,11 @@ class WriteAhead:
         if self._is_synced and self._position > self._written_end:
             self._written_end = min(self._position + ZEROS_AHEAD, self._capacity)
             group = group.ljust(self._written_end - position, b"\0")
-        self._file.pwrite(group, position)
+        return group, position
+
+    @property
+    def file(self) -> File:
+        return self._file
 
     def sync(self) -> None:
         self._file.sync()

@@ -120,6 +120,16 @@ class WriteAheadPair:
         self._active.write(entries, self._sequence)
         self._sequence += 1
 
+    def next_group(self, entries: Sequence[bytes]) -> tuple[bytes, int]:
+        """What `write` would write, and where in the active file: for who writes it himself."""
+        group = self._active.next_group(entries, self._sequence)
+        self._sequence += 1
+        return group
+
+    @property
+    def active(self) -> WriteAhead:
+        return self._active
+
     def sync(self) -> None:
         self._active.sync()
 

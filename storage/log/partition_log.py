@@ -229,19 +229,26 @@ class PartitionLog:
     def append_placed(self, batches: Sequence[Placed], now_ms: int) -> None:
         """Append batches that carry their offsets already, in one write to one segment."""
         self._check_open()
+        segment = self.segment_for(batches, now_ms)
+        if segment is None:
+            segment = self.roll() if self._segments else self._create_segment(self.log_end_offset)
+            segment.first_seen_ms(now_ms)
+        segment.append(batches)
+
+    def segment_for(self, batches: Sequence[Placed], now_ms: int) -> Segment | None:
+        """The active segment if these batches go into it; None: they need a new one."""
+        if not self._segments:
+            return None
+        segment = self._segments[-1]
+        segment.first_seen_ms(now_ms)
         size = sum([len(batch) for batch, _, _ in batches])
         _, last_offset, timestamp_ms = batches[-1]
-        segment = (
-            self._segments[-1] if self._segments else self._create_segment(self.log_end_offset)
-        )
-        segment.first_seen_ms(now_ms)
         if segment.size and (
             not self._has_room_for(segment, size, last_offset)
             or retention.is_old(segment, timestamp_ms, now_ms, self.settings)
         ):
-            segment = self.roll()
-            segment.first_seen_ms(now_ms)
-        segment.append(batches)
+            return None
+        return segment
 
     def _has_room_for(self, segment: Segment, size: int, last_offset: int) -> bool:
         limits = self.settings.segment_bytes, self.settings.segment_index_bytes

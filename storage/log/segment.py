@@ -50,6 +50,11 @@ Placed = tuple[bytes, int, int]
 """(batch, last offset, greatest timestamp): a batch with its offsets, not to be parsed again."""
 
 
+def joined(batches: Sequence[Placed]) -> bytes:
+    """Their bytes, one after the other."""
+    return batches[0][0] if len(batches) == 1 else b"".join([placed[0] for placed in batches])
+
+
 class TailCut(NamedTuple):
     """A scan stopped: the file was sound up to `position`, the `bytes_cut` after it are gone."""
 
@@ -368,19 +373,21 @@ class Segment:
 
     def append(self, batches: Sequence[Placed]) -> None:
         """Write whole batches at the end, in one write. After an OSError nothing was appended."""
-        content = (
-            batches[0][0] if len(batches) == 1 else b"".join([placed[0] for placed in batches])
-        )
-        position = self.size
+        content = joined(batches)
         self.is_dirty = True
         try:
-            self._opened().pwrite(content, position)
+            self._opened().pwrite(content, self.size)
         except OSError:
             with suppress(OSError):  # the next append overwrites it, or a scan cuts it off
                 self.drop_partial_write()
             raise
+        self.appended(batches)
+
+    def appended(self, batches: Sequence[Placed]) -> None:
+        """They were written at the end."""
         # Once more: a sync that began before the write was done has not covered it.
         self.is_dirty = True
+        position = self.size
         for batch, last_offset, max_timestamp in batches:
             self._account(position, len(batch), last_offset, max_timestamp)
             position += len(batch)
