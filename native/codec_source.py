@@ -30,6 +30,7 @@ from protocol.messages.offset_fetch import OffsetFetchResponsePartitions
 from protocol.names import ApiKey
 from protocol.reader_source import REQUEST_ELEMENTS_MAX, REQUEST_KEYS_MAX
 from protocol.schema import (
+    ERROR_CODE,
     NEVER,
     ArrayOf,
     FieldSpec,
@@ -91,6 +92,9 @@ def codec_source() -> str:
         source.reader(REQUESTS[api_key], is_message=True)
     for api_key in RESPONSES_WRITTEN:
         source.writer(RESPONSES[api_key])
+    for api_key in RESPONSES_WRITTEN:
+        source.error_search(RESPONSES[api_key])
+    source.error_searches([RESPONSES[key] for key in RESPONSES_WRITTEN])
     source.table("READERS", "r", [REQUESTS[key] for key in REQUESTS_READ])
     source.table("WRITERS", "w", [RESPONSES[key] for key in RESPONSES_WRITTEN])
     source.imports = []
@@ -110,6 +114,7 @@ class _Source:
         """What a later import runs; None: what the import of the module itself does."""
         self._done: set[str] = set()
         self._classes: dict[str, type[Struct]] = {}
+        self._has_codes: dict[str, bool] = {}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -268,6 +273,56 @@ class _Source:
                     self.line(f"if not is_default({value}, {default}): raise Odd")
         else:
             self._put(mark.wire, value, mark)
+
+    # Error codes
+
+    def error_search(self, cls: type[Struct]) -> bool:
+        """The function that says whether there is an error code in a struct; False: it has none."""
+        name = f"e_{cls.__name__}"
+        if name in self._done:
+            return self._has_codes[name]
+        self._done.add(name)
+        parts = [
+            (field, field.mark.wire.element.cls)
+            for field in fields_of(cls)
+            if isinstance(field.mark.wire, ArrayOf)
+            and isinstance(field.mark.wire.element, StructOf)
+            and self.error_search(field.mark.wire.element.cls)
+        ]
+        codes = [field for field in fields_of(cls) if field.mark.wire is ERROR_CODE]
+        self._has_codes[name] = bool(parts or codes)
+        if not parts and not codes:
+            return False
+        with self.block(f"cdef bint {name}(object m) except *:"):
+            self.line(f"if type(m) is not {cls.__name__}: raise Odd")
+            for field in codes:
+                self.line(f"if field(m, {_offset(cls, field)}): return True")
+            for field, part in parts:
+                self.line(f"items = field(m, {_offset(cls, field)})")
+                # What stands in for a list has no codes.
+                stand_in = (
+                    f" and type(items) is not {_STAND_INS[part][0]}" if part in _STAND_INS else ""
+                )
+                with (
+                    self.block(f"if items is not None{stand_in}:"),
+                    self.block("for item in items:"),
+                ):
+                    self.line(f"if e_{part.__name__}(item): return True")
+            self.line("return False")
+        return True
+
+    def error_searches(self, classes: Sequence[type[Message]]) -> None:
+        with self.block("def has_errors(message):"):
+            self.line(
+                '"""Whether there is an error code in it; None: of a message not known here."""'
+            )
+            self.line("cdef object cls = type(message)")
+            with self.block("try:"):
+                for cls in classes:
+                    self.line(f"if cls is {cls.__name__}: return e_{cls.__name__}(message)")
+            with self.block("except Odd:"):
+                self.line("pass")
+            self.line("return None")
 
     def _put(self, wire: object, value: str, mark: Mark, *, in_place: bool = False) -> None:
         nullable = _nullable(mark)

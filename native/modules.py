@@ -18,6 +18,7 @@ COMPILED: Final = tuple(
     broker.loop.soon
     broker.loop.ticker
     broker.net.connection
+    broker.net.error_codes
     broker.net.quotas
     broker.net.request
     broker.net.route
@@ -143,7 +144,9 @@ COMPILED: Final = tuple(
     seams.topics_view
     storage.batch.batch_walk
     storage.batch.record_batch
+    storage.journal.flush
     storage.journal.group_commit
+    storage.journal.group_writer
     storage.journal.journal
     storage.journal.journaled_log
     storage.journal.write_ahead

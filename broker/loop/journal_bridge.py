@@ -9,6 +9,7 @@ that. Once the loop is closed no report arrives, and nothing is lost: what was s
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -64,6 +65,7 @@ class JournalBridge:
         self.flushes = 0
         self.flush_seconds = Histogram(FLUSH_BUCKETS_S)
         self.flush_partitions = Histogram(PARTITION_BUCKETS)
+        self._undelivered: deque[tuple[StoredPositions, float]] = deque()  # in order
         self._report = -1
         self._collect: Collect = _nothing
 
@@ -79,13 +81,14 @@ class JournalBridge:
         if self._report >= 0:
             self._loop.remove_reader(self._report)
             os.close(self._report)
-            self._report = -1
+        self._report = -1
 
     # In the flusher's thread.
 
     def stored(self, stored: StoredPositions, seconds: float) -> None:
+        self._undelivered.append((stored, seconds))
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deliver, stored, seconds)
+            self._loop.call_soon_threadsafe(self._deliver_all)
 
     def failed(self, failure: Exception) -> None:
         # `on_failed` is read on the loop: recovery may meet a full disk before it is set.
@@ -103,7 +106,12 @@ class JournalBridge:
             os.eventfd_read(self._report)
         collected = self._collect()
         if collected is not None:
-            self._deliver(*collected)
+            self._undelivered.append(collected)
+            self._deliver_all()
+
+    def _deliver_all(self) -> None:
+        while self._undelivered:
+            self._deliver(*self._undelivered.popleft())
 
     def _deliver(self, stored: StoredPositions, seconds: float) -> None:
         self.flushes += 1

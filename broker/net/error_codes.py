@@ -2,12 +2,14 @@
 
 The function is generated from the class's declaration on first use, as the codec is: each answer
 passes here. Kafka counts every error of a response, those of its partitions and groups too;
-so do we, without a table typed by hand. Kafka's counterpart: `AbstractResponse.errorCounts`.
+so do we, without a table typed by hand. The compiled codec says of the usual answers whether there
+is one at all. Kafka's counterpart: `AbstractResponse.errorCounts`.
 """
 
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Final, cast
 
+from protocol.compiled_codec import function_in_c
 from protocol.messages import Response
 from protocol.messages.offset_fetch import CommittedPartitions, OffsetFetchResponsePartitions
 from protocol.schema import ERROR_CODE, ArrayOf, Struct, StructOf, fields_of
@@ -16,9 +18,13 @@ _ErrorCodes = Callable[[Response], list[int]]
 
 _generated: dict[type[Struct], _ErrorCodes] = {}
 
+_HAS_ERRORS_IN_C: Final = function_in_c("has_errors")
+
 
 def errors_in(response: Response) -> list[int]:
     """Every code in the response that is not NONE, as often as it stands there."""
+    if _HAS_ERRORS_IN_C is not None and _HAS_ERRORS_IN_C(response) is False:
+        return []
     collect = _generated.get(type(response))
     if collect is None:
         collect = _generated[type(response)] = _compiled(type(response))

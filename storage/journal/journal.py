@@ -19,10 +19,11 @@ the interpreter (group_writer.py). Both have the same parts: `_prepare`, then th
 `_written`. While one is posted, nobody else uses the files.
 
 Threads: `append`, `has_room`, `flush_delivered`, `failure_delivered`, `_post` and `collect` belong
-to the event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends
-need no lock; each counter has one writer. Without `start` there are no threads: `pump` does one
-flush, and `checkpointer.run` the checkpoint that is due; the simulator and tests in virtual time
-use the journal in this way. Kafka has no counterpart: it syncs each partition's file by itself.
+to the event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a
+deque, whose two ends need no lock; each counter has one writer at a time. Without `start` there are
+no threads: `pump` does one flush, and `checkpointer.run` the checkpoint that is due; the simulator
+and tests in virtual time use the journal in this way. Kafka has no counterpart: it syncs each
+partition's file by itself.
 """
 
 import threading
@@ -34,14 +35,9 @@ from storage.api import LogClosed, Position, TopicPartition
 from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
+from storage.journal.flush import Flush
 from storage.journal.group_commit import Defer, GroupCommit, run_at_once
-from storage.journal.group_writer import (
-    GroupWriter,
-    Write,
-    descriptor,
-    group_writer,
-    write_failure,
-)
+from storage.journal.group_writer import GroupWriter, group_writer
 from storage.journal.journal_limits import MAX_DECLARE_BYTES, JournalLimits
 from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
@@ -50,7 +46,7 @@ from storage.journal.write_ahead_pair import WriteAheadPair
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import is_overfull
-from storage.log.segment import Placed, Segment, joined
+from storage.log.segment import Placed
 from storage.repair.repair_plan import Repaired
 
 StoredPositions = list[tuple[TopicPartition, Position]]
@@ -60,20 +56,6 @@ OnStored = Callable[[StoredPositions, float], None]
 seconds writing and syncing the group took."""
 
 OnJournalFailed = Callable[[Exception], None]
-
-
-class Flush:
-    """One group on its way to the disk."""
-
-    __slots__ = ("parts", "placed", "segments", "size")
-
-    def __init__(
-        self, size: int, parts: list[bytes], placed: dict[JournaledLog, list[Placed]]
-    ) -> None:
-        self.size = size  # of the batches
-        self.parts = parts  # of the group in the write-ahead file
-        self.placed = placed
-        self.segments: list[Segment] = []  # posted: of each log, in this order
 
 
 class Journal:
@@ -268,7 +250,7 @@ class Journal:
             flush = self._usual_flush()
             if flush is None:
                 return False
-            writes = self._writes_of(flush)
+            writes = flush.writes(self._write_ahead)
             self._posted = flush
             self._flush_began_s = perf_counter()
             self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
@@ -297,38 +279,18 @@ class Journal:
         are_declared = all(entry[0] in self._declared for entry in entries)
         if are_declared and not self._needs_switch(entries):
             flush = self._group(entries)
-        if flush is None or not self._find_segments(flush):
+        if flush is None or not flush.find_files(self._write_ahead):
             self._queue.appendleft(entries)
             return None
         return flush
 
-    def _find_segments(self, flush: Flush) -> bool:
-        """The open files that the batches go to; False if one has to be made or opened first."""
-        for log, batches in flush.placed.items():
-            partition_log = log.partition_log
-            if not partition_log.is_open:
-                return False
-            segment = partition_log.segment_for(batches, batches[-1][2])
-            if segment is None or descriptor(segment.opened_file) < 0:
-                return False
-            flush.segments.append(segment)
-        return descriptor(self._write_ahead.active.file) >= 0
-
-    def _writes_of(self, flush: Flush) -> list[Write]:
-        """The group first. They must be done: the next group is numbered after this one."""
-        group, position = self._write_ahead.next_group(flush.parts)
-        writes = [(descriptor(self._write_ahead.active.file), group, position)]
-        for segment, batches in zip(flush.segments, flush.placed.values(), strict=True):
-            segment.is_dirty = True
-            writes.append((descriptor(segment.opened_file), joined(batches), segment.size))
-        return writes
-
     def collect(self) -> tuple[StoredPositions, float] | None:
         """What the group writer has stored, once, and the seconds that this took."""
         collected = self._collect_posted()
-        self._group_commit.open()
-        if self._queue:
-            self._group_commit.queued()
+        if collected is not None:
+            self._group_commit.open()
+            if self._queue:
+                self._group_commit.queued()
         return collected
 
     def _collect_posted(self) -> tuple[StoredPositions, float] | None:
@@ -343,24 +305,15 @@ class Journal:
             try:
                 if not error:
                     self.flush_seconds += seconds
-                    for segment, batches in zip(flush.segments, flush.placed.values(), strict=True):
-                        segment.appended(batches)
+                    flush.appended()
                     return self._stored(flush), seconds
-                self._post_failure = self._write_failure(flush, error, failed_at)
+                self._post_failure = flush.failure(error, failed_at, self._write_ahead.active.path)
             except Exception as failure:  # noqa: BLE001  as in `pump`
                 self._post_failure = failure
             finally:
                 self._posted = None
         self._group_commit.wake()
         return None
-
-    def _write_failure(self, flush: Flush, error: int, failed_at: int) -> OSError:
-        if failed_at <= 0:
-            size = sum([len(part) for part in flush.parts])
-            return write_failure(error, failed_at, self._write_ahead.active.path, size)
-        batches = list(flush.placed.values())[failed_at - 1]
-        size = sum([len(batch) for batch, _, _ in batches])
-        return write_failure(error, failed_at, flush.segments[failed_at - 1].path, size)
 
     def failure_delivered(self) -> None:
         """Nobody appends to the logs of this term any more: the journal may open again."""
