@@ -155,6 +155,15 @@ class Fuzzer:
         )
         self.written += 1
         self.written_in_c += self.handed_over == before
+        has_errors = rollcall_codec.has_errors(message)
+        assert has_errors in {None, self._has_errors(message)}, f"{message}: {has_errors}"
+        self.searched += has_errors is not None
+
+    def _has_errors(self, message: Response) -> bool | None:
+        try:
+            return bool(collector(type(message))(message))
+        except (AttributeError, TypeError):  # it is odd: the search in C may not say that
+            return None
 
     def _use_stand_ins(self, message: OffsetFetchResponse) -> None:
         """What the coordinator answers with in place of lists of partitions; some are odd."""

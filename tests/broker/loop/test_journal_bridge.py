@@ -1,7 +1,10 @@
 """Journal bridge: what a flush stored reaches shards and readers in one pass of the loop."""
 
 import asyncio
+import os
 from threading import Thread
+
+import pytest
 
 from broker.loop.clock import SystemClock
 from broker.loop.journal_bridge import JournalBridge
@@ -57,6 +60,43 @@ async def test_a_flush_reaches_shards_then_readers_then_what_follows_a_flush() -
         0.002,
         2,
     )
+
+
+async def test_what_the_flusher_reported_earlier_comes_before_what_the_group_writer_stored() -> (
+    None
+):
+    listener = Listener()
+    bridge = bridge_to(listener, asyncio.get_running_loop())
+    written = [([(SHARD, 7)], 0.001)]
+    report = bridge.open_report(lambda: written.pop() if written else None)
+
+    bridge.stored([(SHARD, 5)], 0.002)
+    os.eventfd_write(report, 1)
+    bridge._reported()  # before the loop runs the call that the flusher has scheduled
+
+    in_order = [("shard", 7, 5), ("reader", SHARD), "flushed"]
+    in_order += [("shard", 7, 7), ("reader", SHARD), "flushed"]
+    assert listener.calls == in_order
+    await asyncio.sleep(0)
+    assert len(listener.calls) == 6
+    bridge.close_report()
+
+
+async def test_a_report_is_polled_until_it_is_closed() -> None:
+    listener, loop = Listener(), asyncio.get_running_loop()
+    bridge = bridge_to(listener, loop)
+    collected = asyncio.Event()
+    report = bridge.open_report(collected.set)  # type: ignore[arg-type]
+
+    os.eventfd_write(report, 1)
+    await collected.wait()
+
+    assert listener.calls == []  # nothing was stored
+    with pytest.raises(BlockingIOError):
+        os.eventfd_read(report)
+    bridge.close_report()
+    bridge.close_report()
+    assert not loop.remove_reader(report)
 
 
 async def test_a_failure_and_a_reopening_come_in_order() -> None:
