@@ -299,14 +299,10 @@ class _Source:
                 self.line(f"if field(m, {_offset(cls, field)}): return True")
             for field, part in parts:
                 self.line(f"items = field(m, {_offset(cls, field)})")
-                # What stands in for a list has no codes.
-                stand_in = (
-                    f" and type(items) is not {_STAND_INS[part][0]}" if part in _STAND_INS else ""
-                )
-                with (
-                    self.block(f"if items is not None{stand_in}:"),
-                    self.block("for item in items:"),
-                ):
+                if part in _STAND_INS:  # it has no codes
+                    self.line(f"if type(items) is {_STAND_INS[part][0]}: items = None")
+                self.line("if items is not None and type(items) not in (list, tuple): raise Odd")
+                with self.block("if items is not None:"), self.block("for item in items:"):
                     self.line(f"if e_{part.__name__}(item): return True")
             self.line("return False")
         return True

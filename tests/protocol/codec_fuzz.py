@@ -17,9 +17,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from broker.net.error_codes import _compiled
 from coordinator.group import CommittedOffset
 from protocol.codec import _request_layouts, _response_layouts, encode_request
-from protocol.compiled_codec import reader_in_c, writer_in_c
+from protocol.compiled_codec import function_in_c, reader_in_c, writer_in_c
 from protocol.headers import RequestHeader
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.messages.offset_fetch import CommittedPartitions, OffsetFetchResponse
@@ -40,6 +41,16 @@ ODD_VALUES: Final = (
 )
 
 
+_HAS_ERRORS: Final = function_in_c("has_errors")
+
+
+def has_errors(message: object) -> bool | None:
+    """As the compiled codec says it; None: it leaves that to Python."""
+    assert _HAS_ERRORS is not None
+    found: bool | None = _HAS_ERRORS(message)
+    return found
+
+
 class Pair(NamedTuple):
     """The codec of one API in one version, twice, and sound frames."""
 
@@ -49,7 +60,15 @@ class Pair(NamedTuple):
     read_oracle: Callable[..., Any]
     write: Callable[..., Any]
     write_oracle: Callable[..., Any]
+    errors: Callable[..., list[int]]
     frames: list[bytes]
+
+    def has_errors(self, message: object) -> bool | None:
+        """None: the message is too odd to say it."""
+        try:
+            return bool(self.errors(message))
+        except (AttributeError, TypeError):
+            return None
 
 
 class Fuzzer:
@@ -58,7 +77,7 @@ class Fuzzer:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.frames = self.in_c = self.read = self.written_in_c = self.written = 0
-        self.handed_over = 0
+        self.handed_over = self.searched = 0
         self.pairs = [
             self._pair(api_key, version)
             for api_key in compiled_apis()
@@ -77,7 +96,7 @@ class Fuzzer:
             api_key, version,
             reader_in_c(api_key, version, lambda: self._counted(read)), read,
             writer_in_c(api_key, version, lambda: self._counted(write)), write,
-            frames,
+            _compiled(RESPONSES[api_key]), frames,
         )  # fmt: skip
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,15 +174,9 @@ class Fuzzer:
         )
         self.written += 1
         self.written_in_c += self.handed_over == before
-        has_errors = rollcall_codec.has_errors(message)
-        assert has_errors in {None, self._has_errors(message)}, f"{message}: {has_errors}"
-        self.searched += has_errors is not None
-
-    def _has_errors(self, message: Response) -> bool | None:
-        try:
-            return bool(collector(type(message))(message))
-        except (AttributeError, TypeError):  # it is odd: the search in C may not say that
-            return None
+        searched = has_errors(message)
+        assert searched in {None, pair.has_errors(message)}, f"{message}: {searched}"
+        self.searched += searched is not None
 
     def _use_stand_ins(self, message: OffsetFetchResponse) -> None:
         """What the coordinator answers with in place of lists of partitions; some are odd."""

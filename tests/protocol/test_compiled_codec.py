@@ -22,6 +22,7 @@ def test_hostile_frames_and_odd_answers_give_what_the_oracle_gives() -> None:
     # And the comparison is of two codecs: what is sound was not left to the oracle.
     assert fuzzer.in_c > 0.9 * fuzzer.read > 0.2 * FRAMES
     assert fuzzer.written_in_c > 0.5 * fuzzer.written > 0
+    assert fuzzer.searched > 0.5 * fuzzer.written
 
 
 def test_sound_requests_of_all_versions_are_read_in_c() -> None:
