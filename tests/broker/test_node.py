@@ -26,6 +26,7 @@ from tests.broker.node import Node
 from tests.broker.shell import WAIT_S
 
 
+@pytest.mark.pure
 async def test_after_a_failed_fsync_reads_are_served_and_writes_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

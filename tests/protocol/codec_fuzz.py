@@ -175,7 +175,9 @@ class Fuzzer:
         self.written += 1
         self.written_in_c += self.handed_over == before
         searched = has_errors(message)
-        assert searched in {None, pair.has_errors(message)}, f"{message}: {searched}"
+        # It ends at the first code that it finds, whatever is odd behind that.
+        allowed = {None: (None, True, False), True: (None, True), False: (False,)}[searched]
+        assert pair.has_errors(message) in allowed, f"{message}: {searched}"
         self.searched += searched is not None
 
     def _use_stand_ins(self, message: OffsetFetchResponse) -> None:
