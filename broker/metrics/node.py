@@ -1,12 +1,15 @@
-"""Node: version, start time, readiness, delay of the event loop.
+"""Process: version, start time, readiness, delay of the event loop.
 
 There is one event loop, so whatever blocks it blocks every client: `event_loop_lag` shows that it
 happened, `long_turn` which kind of work it was, `gc_pause` whether it was the garbage collector.
+Memory, CPU and descriptors have the names that every Prometheus library uses.
 Kafka's counterpart: `request-handler-avg-idle-percent`, and the JVM's own.
 """
 
 import gc
 from typing import Final
+
+from prometheus_client import ProcessCollector
 
 from broker.daemon import Daemon
 from broker.metrics.family import Family, MetricKind, Portions
@@ -86,6 +89,32 @@ _GC_PAUSES: Final = Family(
     MetricKind.HISTOGRAM,
     "Pauses of the process by the garbage collector.",
 )
+_VIRTUAL: Final = Family(
+    "process_virtual_memory_bytes", MetricKind.GAUGE, "Virtual memory size in bytes."
+)
+_RESIDENT: Final = Family(
+    "process_resident_memory_bytes", MetricKind.GAUGE, "Resident memory size in bytes."
+)
+_PROCESS_START: Final = Family(
+    "process_start_time_seconds",
+    MetricKind.GAUGE,
+    "Start time of the process since unix epoch in seconds.",
+)
+_CPU: Final = Family(
+    "process_cpu_seconds_total",
+    MetricKind.COUNTER,
+    "Total user and system CPU time spent in seconds.",
+)
+_OPEN_FDS: Final = Family("process_open_fds", MetricKind.GAUGE, "Number of open file descriptors.")
+_MAX_FDS: Final = Family(
+    "process_max_fds", MetricKind.GAUGE, "Maximum number of open file descriptors."
+)
+
+_PROCESS: Final = {
+    family.name.removesuffix("_total"): family
+    for family in (_VIRTUAL, _RESIDENT, _PROCESS_START, _CPU, _OPEN_FDS, _MAX_FDS)
+}
+_process = ProcessCollector(registry=None)
 
 
 def collect(daemon: Daemon, started_s: float) -> Portions:
@@ -95,6 +124,10 @@ def collect(daemon: Daemon, started_s: float) -> Portions:
     yield _READY.sample(daemon.health.ready)
     yield from _loop(daemon)
     yield from _collections(daemon)
+    for metric in _process.collect():
+        family = _PROCESS.get(metric.name)
+        if family is not None:
+            yield family.sample(metric.samples[0].value)
 
 
 def _loop(daemon: Daemon) -> Portions:

@@ -23,7 +23,6 @@ from broker.metrics import (
     kafka_lag_exporter,
     loading,
     node,
-    process,
     rebalance_costs,
     requests,
     security,
@@ -53,7 +52,6 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     cleaner,
     topics,
     node,
-    process,
     kafka_exporter,
     kafka_lag_exporter,
 )
@@ -111,7 +109,6 @@ class Metrics:
             yield from cleaner.collect(daemon)
             yield from topics.collect(daemon, shown)
             yield from node.collect(daemon, self._started_s)
-            yield from process.collect()
             yield from self._of_exporters(shown, read_ms)
             for _ in labelled.release():
                 yield None

@@ -49,6 +49,7 @@ HOMES = {
     ),
     "mypy_extensions": ("seams/reply_token.py", "broker/loop/clock.py"),
     "numpy": ("pipeline/",),
+    "prometheus_client": ("broker/", "console/"),
     "py4j": (
         "pipeline/read/brokers.py",
         "pipeline/read/broker_log_ends.py",
