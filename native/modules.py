@@ -149,6 +149,7 @@ COMPILED: Final = tuple(
     storage.journal.group_writer
     storage.journal.journal
     storage.journal.journaled_log
+    storage.journal.posted_flush
     storage.journal.write_ahead
     storage.journal.write_ahead_pair
     storage.log.partition_log

@@ -19,7 +19,7 @@ from broker.loop.clock import SystemClock
 from broker.observe.stats import Histogram, LoopStalls
 from seams.now import Now
 from storage.api import Position, TopicPartition
-from storage.journal.journal import StoredPositions
+from storage.journal.flush import StoredPositions
 
 FLUSH_BUCKETS_S: Final[tuple[float, ...]] = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,

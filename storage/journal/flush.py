@@ -4,10 +4,37 @@
 written by the group writer (group_writer.py); for that all files must be open.
 """
 
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from storage.api import Position, TopicPartition
+from storage.journal import write_ahead
 from storage.journal.group_writer import SYNC, Write, descriptor, write_failure
-from storage.journal.journaled_log import JournaledLog
+from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.write_ahead_pair import WriteAheadPair
-from storage.log.segment import Placed, Segment, joined
+from storage.log.segment import Placed, Segment, in_one_piece
+
+StoredPositions = list[tuple[TopicPartition, Position]]
+
+Queue = deque[Entry | list[Entry]]
+"""What waits for a flush. A list goes into one flush as a whole."""
+
+
+def take(queue: Queue, most: int) -> list[Entry]:
+    """The front of the queue, as many entries as one group holds: `most` bytes, or the first."""
+    entries: list[Entry] = []
+    size = 0
+    for _ in range(len(queue)):
+        taken = queue.popleft()
+        if isinstance(taken, list):
+            entries += taken
+            size += sum([len(entry[1]) for entry in taken])
+        else:
+            entries.append(taken)
+            size += len(taken[1])
+        if size >= most:
+            break
+    return entries
 
 
 class Flush:
@@ -16,12 +43,25 @@ class Flush:
     __slots__ = ("_segments", "parts", "placed", "size")
 
     def __init__(
-        self, size: int, parts: list[bytes], placed: dict[JournaledLog, list[Placed]]
+        self,
+        entries: list[Entry],
+        declared: Mapping[JournaledLog, int],
+        declare: Callable[[JournaledLog], bytes],
     ) -> None:
-        self.size = size
-        self.parts = parts
-        self.placed = placed
+        """`declare` adds a log that is not `declared` yet, and returns the entry that says so."""
+        self.size = 0
+        self.parts: list[bytes] = []
+        self.placed: dict[JournaledLog, list[Placed]] = {}
         self._segments: list[Segment] = []  # where the batches of each log go
+        for log, batch, end, timestamp_ms in entries:
+            batches = self.placed.get(log)
+            if batches is None:
+                batches = self.placed[log] = []
+                if log not in declared:
+                    self.parts.append(declare(log))
+            batches.append((batch, end - 1, timestamp_ms))
+            self.parts += (write_ahead.batch_entry_head(declared[log], len(batch)), batch)
+            self.size += len(batch)
 
     def find_files(self, files: WriteAheadPair) -> bool:
         """False if one must be made or opened first, or is not on the real disk."""
@@ -41,7 +81,7 @@ class Flush:
         writes = [(descriptor(files.active.file), group, position)]
         for segment, batches in zip(self._segments, self.placed.values(), strict=True):
             segment.is_dirty = True
-            writes.append((descriptor(segment.opened_file), joined(batches), segment.size))
+            writes.append((descriptor(segment.opened_file), in_one_piece(batches), segment.size))
         return writes
 
     def appended(self) -> None:

@@ -15,15 +15,13 @@ segments are reconciled as after a crash, and both files start a new pass. `reco
 and the recovery after a crash.
 
 In the compiled build the loop prepares the usual flush, and the flusher's thread writes it without
-the interpreter (group_writer.py). Both have the same parts: `_prepare`, then the writes, then
-`_written`. While one is posted, nobody else uses the files.
+the interpreter (posted_flush.py). While one is posted, nobody else uses the files.
 
-Threads: `append`, `has_room`, `flush_delivered`, `failure_delivered`, `_post` and `collect` belong
-to the event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a
-deque, whose two ends need no lock; each counter has one writer at a time. Without `start` there are
-no threads: `pump` does one flush, and `checkpointer.run` the checkpoint that is due; the simulator
-and tests in virtual time use the journal in this way. Kafka has no counterpart: it syncs each
-partition's file by itself.
+Threads: `append`, `has_room`, `flush_delivered`, `failure_delivered` and `collect` belong to the
+event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two
+ends need no lock; each counter has one writer at a time. Without `start` there are no threads:
+`pump` does one flush, and `checkpointer.run` the checkpoint that is due; the simulator and tests in
+virtual time use the journal in this way. Kafka has no counterpart: it syncs each file by itself.
 """
 
 import threading
@@ -31,25 +29,23 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from time import monotonic, perf_counter
 
-from storage.api import LogClosed, Position, TopicPartition
+from storage.api import LogClosed, TopicPartition
 from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
-from storage.journal.flush import Flush
+from storage.journal.flush import Flush, StoredPositions, take
 from storage.journal.group_commit import Defer, GroupCommit, run_at_once
-from storage.journal.group_writer import GroupWriter, group_writer
+from storage.journal.group_writer import group_writer
 from storage.journal.journal_limits import MAX_DECLARE_BYTES, JournalLimits
 from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
+from storage.journal.posted_flush import PostedFlush
 from storage.journal.recovery import Recovered, recover, salvage
 from storage.journal.write_ahead_pair import WriteAheadPair
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import is_overfull
-from storage.log.segment import Placed
 from storage.repair.repair_plan import Repaired
-
-StoredPositions = list[tuple[TopicPartition, Position]]
 
 OnStored = Callable[[StoredPositions, float], None]
 """Called once per flush: the partitions of the group with their stored positions, and how many
@@ -80,16 +76,13 @@ class Journal:
         "_on_failed",
         "_on_reopened",
         "_on_stored",
-        "_post_failure",
         "_posted",
-        "_posted_lock",
         "_queue",
         "_reserve",
         "_store",
         "_tasks",
         "_touched",
         "_write_ahead",
-        "_writer",
         "checkpointer",
         "closed_because",
         "flush_seconds",
@@ -129,10 +122,6 @@ class Journal:
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
         self._group_commit = GroupCommit(self._limits.linger_ms, self._queue, self._is_urgent)
-        self._writer: GroupWriter | None = None
-        self._posted: Flush | None = None  # being written, or written and not collected
-        self._posted_lock = threading.Lock()  # held while one is collected
-        self._post_failure: Exception | None = None  # for the flusher, which closes the journal
         self._idle_at_s = 0.0  # when it will have had no flush for `idle_ms`
         self._is_renewal_due = False  # after a recovery, before the first flush
         self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
@@ -148,6 +137,8 @@ class Journal:
         self.stored_bytes = 0
         self.flush_seconds = 0.0  # spent in writing and syncing the active file
         self._write_ahead = self._open_files()
+        self._posted = PostedFlush(self._usual_flush, self._posted_ended, self._group_commit.wake)
+        self._posted.files, self._posted.is_synced = self._write_ahead, is_synced
 
     def _open_files(self) -> WriteAheadPair:
         return WriteAheadPair(
@@ -234,86 +225,48 @@ class Journal:
         """
         self._group_commit.defer = defer
         if report is not None and (writer := group_writer(report)) is not None:
-            self._writer = writer
+            self._posted.writer = writer
             self._group_commit.rest_in(writer)
-            self._group_commit.post = self._post
+            self._group_commit.post = self._posted.post
         self.checkpointer.is_threaded = True
         self._flusher = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
         self._flusher.start()
 
-    def _post(self) -> bool:
-        """Have the group writer flush what is queued; False: the flusher has to, in Python."""
-        writer = self._writer
-        if writer is None or not writer.claim():
-            return False
-        try:
-            flush = self._usual_flush()
-            if flush is None:
-                return False
-            writes = flush.writes(self._write_ahead)
-            self._posted = flush
-            self._flush_began_s = perf_counter()
-            self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
-            writer.post(writes, self._is_synced)
-        except Exception as failure:  # noqa: BLE001  as in `pump`: a group may be missing now
-            self._posted = None
-            self._post_failure = failure
-            return False
-        finally:
-            writer.release()
-        return True
-
     def _usual_flush(self) -> Flush | None:
-        """Of what is queued. None: the flusher is needed, or nothing is queued."""
+        """What is queued, for the group writer. None: nothing is, or it is not the usual."""
         if (
             self.closed_because is not None
-            or self._posted is not None
             or self._is_renewal_due
             or self._is_urgent()
             or self._reserve.is_due
             or not self._queue
         ):
             return None
-        entries = self._take()
+        entries = take(self._queue, self._limits.group_bytes)
         flush = None
         are_declared = all(entry[0] in self._declared for entry in entries)
         if are_declared and not self._needs_switch(entries):
-            flush = self._group(entries)
+            flush = Flush(entries, self._declared, self._declare)
         if flush is None or not flush.find_files(self._write_ahead):
             self._queue.appendleft(entries)
             return None
+        self._flush_began_s = perf_counter()
+        self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
         return flush
 
     def collect(self) -> tuple[StoredPositions, float] | None:
         """What the group writer has stored, once, and the seconds that this took."""
-        collected = self._collect_posted()
+        collected = self._posted.collect()
         if collected is not None:
             self._group_commit.open()
             if self._queue:
                 self._group_commit.queued()
         return collected
 
-    def _collect_posted(self) -> tuple[StoredPositions, float] | None:
-        """On either thread: what is posted is done, or else it is left alone."""
-        with self._posted_lock:
-            flush, writer = self._posted, self._writer
-            said = writer.collect() if flush is not None and writer is not None else None
-            if flush is None or said is None:
-                return None
-            seconds, error, failed_at = said
-            self._flush_began_s = None
-            try:
-                if not error:
-                    self.flush_seconds += seconds
-                    flush.appended()
-                    return self._stored(flush), seconds
-                self._post_failure = flush.failure(error, failed_at, self._write_ahead.active.path)
-            except Exception as failure:  # noqa: BLE001  as in `pump`
-                self._post_failure = failure
-            finally:
-                self._posted = None
-        self._group_commit.wake()
-        return None
+    def _posted_ended(self, flush: Flush, seconds: float) -> StoredPositions:
+        self._flush_began_s = None
+        self.flush_seconds += seconds
+        return self._stored(flush)
 
     def failure_delivered(self) -> None:
         """Nobody appends to the logs of this term any more: the journal may open again."""
@@ -388,7 +341,7 @@ class Journal:
 
         In `wait` the flusher does not rest before it is done.
         """
-        if self._posted is not None and (collected := self._collect_posted()) is not None:
+        if (collected := self._posted.collect()) is not None:
             self._group_commit.open()
             self._on_stored(*collected)
 
@@ -406,7 +359,7 @@ class Journal:
     @property
     def _failure(self) -> Exception | None:
         """Of what other threads did."""
-        return self._post_failure or self.checkpointer.failure
+        return self._posted.failure or self.checkpointer.failure
 
     def pump(self) -> bool:
         """One flush of what is queued; False when there was nothing or the journal is closed."""
@@ -422,7 +375,7 @@ class Journal:
             return False
         try:
             self._reserve.check()
-            entries = self._take()
+            entries = take(self._queue, self._limits.group_bytes)
             seconds = self.flush_seconds
             stored = self._flush(entries)
             self._group_commit.open()
@@ -432,29 +385,11 @@ class Journal:
             return False
         return True
 
-    def _take(self) -> list[Entry]:
-        """The front of the queue, as many entries as one group holds."""
-        take = self._queue.popleft
-        most = self._limits.group_bytes
-        entries: list[Entry] = []
-        size = 0
-        for _ in range(len(self._queue)):
-            taken = take()
-            if isinstance(taken, list):
-                entries += taken
-                size += sum([len(entry[1]) for entry in taken])
-            else:
-                entries.append(taken)
-                size += len(taken[1])
-            if size >= most:
-                break
-        return entries
-
     def _flush(self, entries: list[Entry]) -> StoredPositions:
         """Write and sync one group, append it to the segments; returns the new stored positions."""
         if self._needs_switch(entries):
             self._switch()
-        flush = self._group(entries)
+        flush = Flush(entries, self._declared, self._declare)
         files = self._write_ahead
         started = self._flush_began_s = perf_counter()
         try:
@@ -478,23 +413,6 @@ class Journal:
             files.written_bytes >= self._limits.pass_bytes and not self.checkpointer.is_running
         )
 
-    def _group(self, entries: list[Entry]) -> Flush:
-        """The entries of the active file, and the batches of each log."""
-        parts: list[bytes] = []
-        placed: dict[JournaledLog, list[Placed]] = {}
-        size = 0
-        for log, batch, end, timestamp_ms in entries:
-            batches = placed.get(log)
-            if batches is None:
-                batches = placed[log] = []
-            batches.append((batch, end - 1, timestamp_ms))
-            reference = self._declared.get(log)
-            if reference is None:
-                reference = self._declare(log, parts)
-            parts += (write_ahead.batch_entry_head(reference, len(batch)), batch)
-            size += len(batch)
-        return Flush(size, parts, placed)
-
     def _stored(self, flush: Flush) -> StoredPositions:
         """All of it is durable, and in the segments."""
         stored = []
@@ -506,15 +424,16 @@ class Journal:
         self.stored_bytes += flush.size
         return stored
 
-    def _declare(self, log: JournaledLog, parts: list[bytes]) -> int:
+    def _declare(self, log: JournaledLog) -> bytes:
+        """The entry that gives the log its number in this pass of the active file."""
         reference = self._declared[log] = len(self._declared)
         partition_log = log.partition_log
-        parts.append(write_ahead.declare(reference, log.topic_partition, partition_log.topic_id))
-        return reference
+        return write_ahead.declare(reference, log.topic_partition, partition_log.topic_id)
 
     def _fail(self, failure: Exception) -> None:
         short_of = shortage(failure)
         self.is_full = short_of is not None
+        self._flush_began_s = None
         self._is_failure_delivered = False
         words = str(failure) if isinstance(failure, OSError) else repr(failure)
         self.closed_because = f"{short_of or 'storage failed'}: {words}"
@@ -622,7 +541,7 @@ class Journal:
         for log in touched:
             log.drop_partial_write()
         self._write_ahead.close()
-        self._write_ahead = self._open_files()
+        self._write_ahead = self._posted.files = self._open_files()
         _, logs = recover(
             self._disk,
             self._write_ahead,
@@ -632,7 +551,7 @@ class Journal:
         )
         self._checkpoint_all({**touched, **dict.fromkeys(logs)})
         self.checkpointer.forget()
-        self._post_failure = None
+        self._posted.failure = None
         self._queue.clear()
         self._flushed_bytes = self._enqueued_bytes
         self.term += 1

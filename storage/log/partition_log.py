@@ -232,22 +232,19 @@ class PartitionLog:
         segment = self.segment_for(batches, now_ms)
         if segment is None:
             segment = self.roll() if self._segments else self._create_segment(self.log_end_offset)
-            segment.first_seen_ms(now_ms)
+        segment.first_seen_ms(now_ms)
         segment.append(batches)
 
     def segment_for(self, batches: Sequence[Placed], now_ms: int) -> Segment | None:
         """The active segment if these batches go into it; None: they need a new one."""
-        if not self._segments:
-            return None
-        segment = self._segments[-1]
-        segment.first_seen_ms(now_ms)
-        size = sum([len(batch) for batch, _, _ in batches])
-        _, last_offset, timestamp_ms = batches[-1]
-        if segment.size and (
-            not self._has_room_for(segment, size, last_offset)
-            or retention.is_old(segment, timestamp_ms, now_ms, self.settings)
-        ):
-            return None
+        segment = self._segments[-1] if self._segments else None
+        if segment is not None and segment.size:
+            size, (_, last_offset, timestamp_ms) = (
+                sum([len(each[0]) for each in batches]),
+                batches[-1],
+            )
+            is_old = retention.is_old(segment, timestamp_ms, now_ms, self.settings)
+            return None if is_old or not self._has_room_for(segment, size, last_offset) else segment
         return segment
 
     def _has_room_for(self, segment: Segment, size: int, last_offset: int) -> bool:

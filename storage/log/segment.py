@@ -50,7 +50,7 @@ Placed = tuple[bytes, int, int]
 """(batch, last offset, greatest timestamp): a batch with its offsets, not to be parsed again."""
 
 
-def joined(batches: Sequence[Placed]) -> bytes:
+def in_one_piece(batches: Sequence[Placed]) -> bytes:
     """Their bytes, one after the other."""
     return batches[0][0] if len(batches) == 1 else b"".join([placed[0] for placed in batches])
 
@@ -373,7 +373,7 @@ class Segment:
 
     def append(self, batches: Sequence[Placed]) -> None:
         """Write whole batches at the end, in one write. After an OSError nothing was appended."""
-        content = joined(batches)
+        content = in_one_piece(batches)
         self.is_dirty = True
         try:
             self._opened().pwrite(content, self.size)

@@ -69,6 +69,7 @@ HOMES = {
     "rich": ("cli/top_view.py",),
     "rollcall__mypyc": ("rollcall/compiled.py",),
     "rollcall_codec": ("protocol/compiled_codec.py", "storage/batch/compiled_batch.py"),
+    "rollcall_group_writer": ("storage/journal/group_writer.py",),
     "rollcall_loader": ("rollcall/compiled.py",),
     "sortedcontainers": ("purgatory/",),
     "structlog": ("broker/",),

@@ -13,8 +13,9 @@ import pytest
 
 from storage.api import LogSettings, SyncFailed, TopicPartition
 from storage.disk import RealDisk, RealFile
+from storage.journal.flush import StoredPositions
 from storage.journal.group_writer import GroupWriter, group_writer
-from storage.journal.journal import Journal, StoredPositions
+from storage.journal.journal import Journal
 from storage.journal.journal_limits import JournalLimits
 from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.log_store import LogStore
@@ -233,7 +234,7 @@ class Node:
 
     async def until_the_flusher_rests(self) -> None:
         """So that the next flush is posted."""
-        writer = self.journal._writer
+        writer = self.journal._posted.writer
         assert writer is not None
         while not writer.claim():  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0)
@@ -404,7 +405,7 @@ async def test_what_cannot_be_prepared_closes_the_journal(
     node.start()
     await node.append(0, "before")
     await node.until_the_flusher_rests()
-    writer = node.journal._writer
+    writer = node.journal._posted.writer
 
     class Refusing:
         def __getattr__(self, name: str) -> object:
@@ -413,12 +414,12 @@ async def test_what_cannot_be_prepared_closes_the_journal(
         def post(self, *_: object) -> None:
             raise MemoryError
 
-    node.journal._writer = Refusing()  # type: ignore[assignment]
+    node.journal._posted.writer = Refusing()  # type: ignore[assignment]
     node.logs[0].append(records("lost"), NOW_MS)
     await node.until(lambda: bool(node.failures))
 
     assert isinstance(node.failures[0], MemoryError)
-    node.journal._writer = writer
+    node.journal._posted.writer = writer
     assert not await node.close()
     assert stored_keys(tmp_path, 0) == ["before"]
 
