@@ -152,8 +152,6 @@ COMPILED: Final = tuple(
     storage.journal.posted_flush
     storage.journal.write_ahead
     storage.journal.write_ahead_pair
-    storage.log.partition_log
-    storage.log.segment
     """.split()
 )
 

@@ -18,10 +18,10 @@ In the compiled build the loop prepares the usual flush, and the flusher's threa
 the interpreter (posted_flush.py). While one is posted, nobody else uses the files.
 
 Threads: `append`, `has_room`, `flush_delivered`, `failure_delivered` and `collect` belong to the
-event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two
-ends need no lock; each counter has one writer at a time. Without `start` there are no threads:
-`pump` does one flush, and `checkpointer.run` the checkpoint that is due; the simulator and tests in
-virtual time use the journal in this way. Kafka has no counterpart: it syncs each file by itself.
+event loop's thread, the checkpoint to its own, all else to the flusher's. The queue is a deque,
+whose two ends need no lock; each counter has one writer at a time. Without `start` there are no
+threads: `pump` does one flush, and `checkpointer.run` the checkpoint that is due; the simulator and
+tests in virtual time use the journal in this way. Kafka has no counterpart: it syncs each file.
 """
 
 import threading

@@ -239,17 +239,13 @@ class PartitionLog:
         """The active segment if these batches go into it; None: they need a new one."""
         segment = self._segments[-1] if self._segments else None
         if segment is not None and segment.size:
-            size, (_, last_offset, timestamp_ms) = (
-                sum([len(each[0]) for each in batches]),
-                batches[-1],
-            )
-            is_old = retention.is_old(segment, timestamp_ms, now_ms, self.settings)
-            return None if is_old or not self._has_room_for(segment, size, last_offset) else segment
+            _, last_offset, newest_ms = batches[-1]
+            size = sum([len(batch) for batch, _, _ in batches])
+            limits = self.settings.segment_bytes, self.settings.segment_index_bytes
+            has_room = segment.has_room_for(size, last_offset, *limits)
+            is_old = retention.is_old(segment, newest_ms, now_ms, self.settings)
+            return segment if has_room and not is_old else None
         return segment
-
-    def _has_room_for(self, segment: Segment, size: int, last_offset: int) -> bool:
-        limits = self.settings.segment_bytes, self.settings.segment_index_bytes
-        return segment.has_room_for(size, last_offset, *limits)
 
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` skips the offsets in between."""
