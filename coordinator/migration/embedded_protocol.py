@@ -40,7 +40,7 @@ data of a custom assignor, and does not upgrade groups of librdkafka's `cooperat
 def assigned_topic_ids(
     assignment: bytes, protocol_name: str | None, topics: TopicsView
 ) -> Assignment:
-    """What a member was assigned. Raises Malformed, CustomAssignor."""
+    """What a member was assigned, as far as it exists. Raises Malformed, CustomAssignor."""
     if not assignment:
         return {}  # a member that has not synced yet
     read = read_assignment(assignment)
@@ -50,15 +50,8 @@ def assigned_topic_ids(
 
 
 def owned_topic_ids(subscription: ConsumerProtocolSubscription, topics: TopicsView) -> Assignment:
-    """What a member says that it owns when it joins, as far as these partitions exist."""
-    owned = {}
-    for topic_id, partitions in _by_topic_id(subscription.owned_partitions, topics).items():
-        name = topics.topic_name(topic_id)
-        count = None if name is None else topics.partition_count(name)
-        existing = frozenset(p for p in partitions if 0 <= p < (count or 0))
-        if existing:
-            owned[topic_id] = existing
-    return owned
+    """What a member says that it owns when it joins, as far as it exists."""
+    return _by_topic_id(subscription.owned_partitions, topics)
 
 
 def assignment_bytes(
@@ -75,12 +68,15 @@ def assignment_bytes(
 
 
 def _by_topic_id(by_name: Iterable[TopicPartitions], topics: TopicsView) -> Assignment:
-    assigned = {}
+    """As far as these partitions exist: the topic may have been created again, with fewer."""
+    found = {}
     for topic in by_name:
         topic_id = topics.topic_id(topic.topic)
-        if topic_id is not None and topic.partitions:
-            assigned[topic_id] = frozenset(topic.partitions)
-    return assigned
+        count = topics.partition_count(topic.topic) or 0
+        existing = frozenset(p for p in topic.partitions if 0 <= p < count)
+        if topic_id is not None and existing:
+            found[topic_id] = existing
+    return found
 
 
 def _version_of(metadata: bytes) -> int:

@@ -10,7 +10,7 @@ Kafka's counterpart: `GroupMetadataManager.validateOnlineUpgrade` and `convertTo
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -37,7 +37,6 @@ from coordinator.consumer.member import (
     ClassicMetadata,
     ConsumerMemberMetadata,
     CurrentAssignment,
-    OwnedPartitions,
 )
 from coordinator.consumer.records import turn_records
 from coordinator.events import ConversionRefused, Event, GroupConverted
@@ -237,16 +236,19 @@ def _upgrade_events(
     # Kafka differs: it fails for a group whose first rebalance is not over, in generation 0.
     epoch = max(group.generation_id, FIRST_GROUP_EPOCH)
     converting = [_read_member(group, member, context) for member in group.members.values()]
-    owned = _owned(converting, epoch)
-    members = tuple(
-        _converted_member(found, owned[found.member.member_id], epoch) for found in converting
-    )
+    owned = _owned(converting, group.state)
+    targets = _exclusive((found.member.member_id, found.assigned) for found in converting)
+    members = tuple(_converted_member(found, targets, owned, epoch) for found in converting)
     names = {name for found in converting for name in found.subscription.topics}
     metadata_hash = context.topics.metadata_hash(names)
     yield ClassicGroupUpgraded(group.group_id, now.wall_ms, epoch, metadata_hash, members)
     for member in group.members.values():
         deadline_ms = now.mono_ms + member.session_timeout_ms
         yield ConsumerSessionExtended(group.group_id, member.member_id, deadline_ms)
+
+
+_Exclusive = dict[MemberId, dict[TopicId, list[int]]]
+"""Partitions of members, each of one."""
 
 
 class _ConvertingMember(NamedTuple):
@@ -272,37 +274,46 @@ def _read_member(
     return _ConvertingMember(member, subscription, assigned, held, reported)
 
 
-def _owned(
-    members: Sequence[_ConvertingMember], epoch: int
-) -> dict[MemberId, dict[TopicId, dict[int, int]]]:
+def _owned(members: Sequence[_ConvertingMember], state: GroupState) -> _Exclusive:
     """What each member owns: its assignment, and what it may not have given back yet.
 
     A cooperative member joins with its partitions, and gives some back when it reads its next
     assignment, which it then confirms with another join. A member that has not joined since a
-    downgrade reads what it owned before; one whose join waits reads what it says there, while those
-    that are assigned the same by the downgrade have not been told yet. Kafka differs: it lets other
-    members have these partitions at once, so that a partition may have two readers for a moment. Of
-    a partition that the leader assigned twice, the first member is the owner.
+    downgrade reads what it owned before. One that has joined since its last assignment reads what
+    it says there, while those that are assigned the same by the downgrade have not been told:
+    its join waits, or all have been answered and the leader has not assigned. Kafka differs: it
+    lets other members have these partitions at once, so that a partition may have two readers for
+    a moment.
     """
-    owned: dict[MemberId, dict[TopicId, dict[int, int]]] = {}
-    taken: set[tuple[TopicId, int]] = set()
-    waiting = [found for found in members if found.member.awaiting_join is not None]
+    has_begun = state is GroupState.COMPLETING_REBALANCE
+    reporting = [found for found in members if has_begun or found.member.awaiting_join is not None]
     claims = [(found.member.member_id, found.held) for found in members]
-    claims += [(found.member.member_id, found.reported) for found in waiting]
+    claims += [(found.member.member_id, found.reported) for found in reporting]
     claims += [(found.member.member_id, found.assigned) for found in members]
     claims += [(found.member.member_id, found.reported) for found in members]
-    for member_id, held in claims:
-        of_member = owned.setdefault(member_id, {})
-        for topic_id, partitions in held.items():
-            for partition in sorted(partitions):
-                if (topic_id, partition) not in taken:
-                    taken.add((topic_id, partition))
-                    of_member.setdefault(topic_id, {})[partition] = epoch
-    return owned
+    return _exclusive(claims)
+
+
+def _exclusive(claims: Iterable[tuple[MemberId, Assignment]]) -> _Exclusive:
+    """Of a partition that several claim, as one that the leader assigned twice, the first has it.
+
+    Kafka differs: both have it in their targets, and the second waits for ever.
+    """
+    given: _Exclusive = {}
+    taken: dict[TopicId, set[int]] = {}
+    for member_id, claimed in claims:
+        of_member = given.setdefault(member_id, {})
+        for topic_id, partitions in claimed.items():
+            of_others = taken.setdefault(topic_id, set())
+            free = sorted(partitions - of_others)
+            if free:
+                of_others.update(free)
+                of_member.setdefault(topic_id, []).extend(free)
+    return given
 
 
 def _converted_member(
-    found: _ConvertingMember, owned: OwnedPartitions, epoch: int
+    found: _ConvertingMember, targets: _Exclusive, owned: _Exclusive, epoch: int
 ) -> ConvertedMember:
     member, subscription = found.member, found.subscription
     metadata = ConsumerMemberMetadata(
@@ -316,6 +327,8 @@ def _converted_member(
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
         principal=member.caller.principal,
     )
-    return ConvertedMember(
-        metadata, found.assigned, CurrentAssignment(epoch, epoch, assigned=owned)
-    )
+    target = {topic_id: frozenset(held) for topic_id, held in targets[member.member_id].items()}
+    assigned = {
+        topic_id: dict.fromkeys(held, epoch) for topic_id, held in owned[member.member_id].items()
+    }
+    return ConvertedMember(metadata, target, CurrentAssignment(epoch, epoch, assigned=assigned))

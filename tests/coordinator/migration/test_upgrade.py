@@ -177,6 +177,28 @@ def test_a_partition_that_was_assigned_twice_has_one_owner(world: World) -> None
     members = world.consumer_group().members
     assert members[first.member_id].current.assigned == {topic_id: {0: 1, 1: 1}}
     assert members[second.member_id].current.assigned == {topic_id: {2: 1}}
+    targets = [target[topic_id] for target in world.consumer_group().targets.values() if target]
+    assert sorted(partition for target in targets for partition in target) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("topics", [["t"], ["t", "u"]], ids=["homogeneous", "heterogeneous"])
+def test_a_topic_that_was_created_again_with_fewer_partitions_is_assigned_anew(
+    world: World, topics: list[str]
+) -> None:
+    world.given_topics(t=4, u=4)
+    first, second = given_classic_group(
+        world, assigned(partitions=[0, 1]), assigned(partitions=[2, 3])
+    )
+    world.topics.counts[TopicName("t")] = 1  # an assignment names its topics, and not their ids
+    asked = join(world, topics=topics)
+
+    assert asked.error is ErrorCode.NONE
+    topic_id = world.topics.id_of("t")
+    members = world.consumer_group().members
+    assert members[first.member_id].current.assigned == {topic_id: {0: 1}}
+    assert members[second.member_id].current.assigned == {}
+    targets = world.consumer_group().targets.values()
+    assert [target[topic_id] for target in targets if topic_id in target] == [frozenset({0})]
 
 
 def test_classic_members_keep_their_own_session_timeout(world: World) -> None:

@@ -1,7 +1,9 @@
 """Upgrade of an unsettled group: after a downgrade, and before the members were assigned."""
 
+import pytest
+
 from coordinator.group import GroupType
-from protocol.names import GroupId
+from protocol.names import GroupId, GroupState
 from tests.classic_client import ClassicClient, numbers
 from tests.consumer_client import ConsumerClient
 from tests.world import World
@@ -43,7 +45,10 @@ def test_a_member_that_has_not_rejoined_since_a_downgrade_keeps_what_it_reads() 
     assert len(numbers(second.owned) | numbers(classic.owned)) == 4
 
 
-def test_what_a_waiting_join_reports_is_not_given_to_one_that_a_downgrade_assigned_it() -> None:
+@pytest.mark.parametrize("has_begun", [False, True], ids=["waiting", "answered"])
+def test_what_a_join_reports_is_not_given_to_one_that_a_downgrade_assigned_it(
+    has_begun: bool,
+) -> None:
     world = World()
     world.given_topics(t=4)
     old = ClassicClient(world, "old", cooperative=True)
@@ -64,8 +69,12 @@ def test_what_a_waiting_join_reports_is_not_given_to_one_that_a_downgrade_assign
         assert not numbers(second.owned) & (numbers(old.owned) | numbers(new.owned))
 
     second = ConsumerClient(world, "second")
+    if has_begun:
+        new.join()  # it leads, and has not assigned when the group is upgraded
     old.join()  # it reads all of them still, and the downgrade has assigned two to the new member
     assert len(numbers(old.owned)) == 4
+    state = GroupState.COMPLETING_REBALANCE if has_begun else GroupState.PREPARING_REBALANCE
+    assert world.group().state is state
     second.join()
     assert group_type(world) is GroupType.CONSUMER
     for steps in (4 * [new.step, second.beat], 6 * [old.step, new.step, second.beat]):
