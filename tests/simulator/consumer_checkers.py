@@ -108,7 +108,7 @@ class StaticMember:
         self.group_id = group_id
         self.processes = [first]
         self.member_id = first
-        self.said: dict[MemberId, Owned] = {}  # what each owned, by its join
+        self.said: dict[MemberId, Owned] = {}  # what each owned by its join, until that is answered
 
     def replace(self, new_id: MemberId, said: Owned | None) -> None:
         del self.processes[self.processes.index(self.member_id) + 1 :]
@@ -245,6 +245,7 @@ class ConsumerCheckers:
         self._member_epochs[member_id] = epoch
         self.hear_of_epoch(token, group_id, epoch)
         self.epochs.add((group_id, epoch))
+        self.join_answered(group_id, member_id)
         if response.assignment is None:
             return
         self.answers_with_assignment += 1
@@ -324,6 +325,12 @@ class ConsumerCheckers:
             self._static.append(static)
         static.replace(new_id, said)
         self.owners[group_id].pass_on(old_id, new_id)
+
+    def join_answered(self, group_id: GroupId, member_id: MemberId) -> None:
+        """From now on a process has what it is given, not only what it said."""
+        for static in self._static:
+            if static.group_id == group_id:
+                static.said.pop(member_id, None)
 
     def said_at_join(self, node: Node) -> Owned | None:
         """What a new process owns by the request that is being handled."""
@@ -457,15 +464,19 @@ def _committed(node: Node, group: AnyGroupView) -> dict[tuple[GroupId, int], int
 
 
 def _find_process(static: StaticMember, owners: GroupOwners, members: Container[MemberId]) -> None:
-    """Which process of a static member was loaded; it has what the one before had, or less."""
-    found = [each for each in static.processes if each in members]
-    if not found or static.member_id in found:
+    """Which process of a static member was loaded; it has what the one before had, or less.
+
+    Its join may have been stored although it was not answered, as the write seemed to fail.
+    """
+    found = next((p for p in (static.member_id, *static.processes) if p in members), None)
+    if found is None:
         return
-    owners.pass_on(static.member_id, found[0])
-    static.member_id = found[0]
-    said = static.said.get(found[0])
+    if found != static.member_id:
+        owners.pass_on(static.member_id, found)
+        static.member_id = found
+    said = static.said.get(found)
     if said is not None:
-        owners.confirm(found[0], said)
+        owners.confirm(found, said)
 
 
 def _topic_id(node: Node, topic_id: TopicId, name: TopicName) -> TopicId:

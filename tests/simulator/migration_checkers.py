@@ -130,6 +130,7 @@ class MigrationCheckers(ConsumerCheckers):
         assert isinstance(request, JoinGroupRequest)
         if not request.member_id:
             self.owners[request.group_id].confirm(response.member_id, _owned(node, request))
+        self.join_answered(request.group_id, response.member_id)
         generation = response.generation_id
         before = self.answered_epochs.get(request.group_id, 0)
         if not response.leader:  # a consumer group: it is the member's epoch
