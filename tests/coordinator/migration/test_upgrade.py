@@ -182,7 +182,7 @@ def test_a_partition_that_was_assigned_twice_has_one_owner(world: World) -> None
 
 
 @pytest.mark.parametrize("topics", [["t"], ["t", "u"]], ids=["homogeneous", "heterogeneous"])
-def test_a_topic_that_was_created_again_with_fewer_partitions_is_assigned_anew(
+def test_a_topic_that_was_created_again_with_fewer_partitions_can_be_upgraded(
     world: World, topics: list[str]
 ) -> None:
     world.given_topics(t=4, u=4)
