@@ -104,9 +104,8 @@ class GroupCommit:
             self.defer(self._poll)
             return
         self._is_polling = False
-        if not self._fixed_s and self.post():
-            self._is_open = False
-        else:
+        self._is_open = False  # first: a flush that is posted may end, and open it, at any moment
+        if self._fixed_s or not self.post():
             self.wake()
 
     def wake(self) -> None:
@@ -144,7 +143,9 @@ class GroupCommit:
         return not self._is_open or self._is_urgent()
 
     def _has_work(self) -> bool:
-        return bool(self._queue) or self._is_urgent()
+        # Closed: somebody woke the flusher after it had opened the group and before its rest began.
+        # Asleep behind a closed group, nothing that is queued would wake it.
+        return not self._is_open or bool(self._queue) or self._is_urgent()
 
     def _sleep(self, timeout_s: float | None, came_meanwhile: Callable[[], bool]) -> bool:
         if self._writer is not None:

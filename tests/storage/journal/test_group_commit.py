@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Callable
 from time import monotonic
+from typing import cast
 
 import pytest
 
 from storage.journal.group_commit import ADAPTIVE, GroupCommit
+from storage.journal.group_writer import GroupWriter
 
 TIMEOUT_S = 60
 HOUR_MS = 3_600_000
@@ -181,3 +183,70 @@ def test_what_was_queued_before_a_rest_is_not_slept_over() -> None:
 
 def test_a_rest_that_nobody_ends_says_so() -> None:
     assert not Rig().group_commit.sleep_until_work(0.001)
+
+
+class WokenLate:
+    """A group writer that another thread wakes just before the flusher rests in it."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake_group = wake
+        self.is_woken = False
+
+    def wake(self) -> None:
+        self.is_woken = True
+
+    def forget_wake(self) -> None:
+        self.wake_group()
+        self.is_woken = False
+
+    def wait(self, _timeout_s: float) -> bool:
+        return self.is_woken
+
+
+@pytest.mark.parametrize("is_in_c", [True, False])
+def test_a_flusher_that_is_woken_just_before_its_rest_does_not_sleep_behind_a_closed_group(
+    is_in_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that ends at once: its thread wakes the flusher, and leaves it no work."""
+    rig = Rig()
+    late = [rig.group_commit.wake]
+
+    def wake_late() -> None:
+        if late:
+            late.pop()()
+
+    if is_in_c:
+        rig.group_commit.rest_in(cast("GroupWriter", WokenLate(wake_late)))
+    else:
+        new_lock = threading.Lock
+
+        def lock() -> threading.Lock:
+            wake_late()
+            return new_lock()
+
+        monkeypatch.setattr(threading, "Lock", lock)
+
+    rested = rig.group_commit.sleep_until_work(0.001)
+    assert not late
+
+    assert rested  # it looks around, and rests again
+    assert not rig.group_commit.sleep_until_work(0.001)
+    rig.enqueue("later")
+    assert len(rig.loop.calls) == 1
+
+
+def test_a_posted_flush_that_has_ended_leaves_the_group_open() -> None:
+    rig = Rig()
+
+    def post() -> bool:
+        rig.queue.clear()
+        rig.group_commit.open()  # another thread has written and reported it
+        return True
+
+    rig.group_commit.post = post
+    rig.enqueue("a")
+    rig.loop.end_pass()
+    rig.loop.end_pass()
+    assert not rig.queue
+    rig.enqueue("b")
+    assert len(rig.loop.calls) == 1
