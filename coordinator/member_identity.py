@@ -4,9 +4,14 @@ Events, log lines, the lag of owners and the group history name a member by this
 stand for what an older record or a client without a membership does not say.
 """
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from protocol.names import UNKNOWN_MEMBER_ID, GroupInstanceId, MemberId
+
+SHARED_TEXTS: Final = 1_024
+SHARED_CHARS_MAX: Final = 255
+"""Longer texts are not kept: clients choose them."""
 
 
 class MemberIdentity(NamedTuple):
@@ -21,3 +26,14 @@ class MemberIdentity(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     principal: str | None = None
+
+
+_kept_text = lru_cache(maxsize=SHARED_TEXTS)(str)
+
+
+def shared_text(text: str) -> str:
+    """An equal text of another member, if there was one lately: what most have in common is one.
+
+    Not interned: Python 3.12 keeps that until the process ends, and each client may have its own.
+    """
+    return _kept_text(text) if len(text) <= SHARED_CHARS_MAX else text

@@ -1,5 +1,7 @@
 """JoinGroup: what is refused, in which order, and what each state makes of a join."""
 
+from sys import intern
+
 import pytest
 
 from coordinator.classic.commands import RebalanceCause
@@ -151,6 +153,24 @@ def test_the_member_is_described_as_the_client_described_itself(world: World) ->
     (member,) = world.group().members.values()
     assert member.member_id == "me-1"
     assert (member.client_id, member.client_host) == ("me", "/127.0.0.1")
+
+
+def test_what_members_have_in_common_is_kept_once_and_not_interned(world: World) -> None:
+    """Python 3.12 never frees what is interned, and a client may choose a new id for each join."""
+    equal = [b"payments-of-two".decode() for _ in range(4)]
+    for client_id, protocol_type in (equal[:2], equal[2:]):
+        world.join("g", version=3, client_id=client_id, protocol_type=protocol_type)
+    first, second = world.group().members.values()
+    assert first.client_id is second.client_id
+    fresh = b"payments-of-two".decode()
+    assert intern(fresh) is fresh
+
+
+@pytest.mark.parametrize("client_id", ["", "é😀", "x" * 255, "x" * 256])
+def test_any_client_id_is_kept_as_it_is(world: World, client_id: str) -> None:
+    world.join("g", version=3, client_id=client_id)
+    (member,) = world.group().members.values()
+    assert member.client_id == client_id
 
 
 # ---------------------------------------------------------------- members that join again

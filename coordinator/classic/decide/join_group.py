@@ -8,7 +8,6 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupJoinToClassicGroup` and w
 """
 
 from collections.abc import Callable, Sequence
-from sys import intern
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, ClassicCommand, Join, RebalanceCause
@@ -32,7 +31,7 @@ from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import JoinKind, RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.events import GroupCreated
-from coordinator.member_identity import MemberIdentity
+from coordinator.member_identity import MemberIdentity, shared_text
 from coordinator.outcome import Outcome
 from coordinator.records import new_group_record
 from coordinator.settings import GroupSettings
@@ -287,17 +286,16 @@ def _add_member(
         now_ms=now.mono_ms,
         state=group.state,
         join_kind=join_kind,
-        # Interned: what most members of all groups have in common is kept once.
         member=MemberIdentity(
             member_id,
             request.group_instance_id,
-            intern(token.client_id),
+            shared_text(token.client_id),
             token.client_host,
             token.named_principal,
         ),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),
-        protocol_type=intern(request.protocol_type),
+        protocol_type=shared_text(request.protocol_type),
         protocols=offered_protocols(request, () if leader is None else leader.protocols),
         session_deadline_ms=deadline_ms,
         token=token,

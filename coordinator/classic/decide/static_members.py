@@ -22,7 +22,7 @@ from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.decide.stored_members import snapshot
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
-from coordinator.member_identity import MemberIdentity
+from coordinator.member_identity import MemberIdentity, shared_text
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
@@ -65,7 +65,7 @@ def decide_static_return(
         member=MemberIdentity(
             new_id,
             old.group_instance_id,
-            token.client_id,
+            shared_text(token.client_id),
             token.client_host,
             token.named_principal,
         ),
