@@ -44,7 +44,8 @@ def truncated(message: M) -> M:
         elif isinstance(before, Struct):
             after = truncated(before)
         elif isinstance(before, list | tuple) and before and isinstance(before[0], Struct):
-            after = [truncated(element) for element in before]
+            # None stands for what was not committed, in CommittedPartitions.
+            after = [None if element is None else truncated(element) for element in before]
         if after is not before:
             changed[name] = after
     return replace(message, **changed) if changed else message

@@ -298,6 +298,25 @@ def test_an_answer_has_what_was_committed_when_it_was_decided(version: int) -> N
     assert rows == [(2, 30, "note"), (7, -1, "")]
 
 
+@pytest.mark.parametrize("version", [v for v in ALL_VERSIONS if v >= 8])
+def test_a_group_id_too_long_to_repeat_leaves_the_answers_of_other_groups(version: int) -> None:
+    """Bytes that are no UTF-8 triple when they are read: the answer is written once more."""
+    long_id = GroupId("\ufffd" * 20_000)
+    asked = [wanted(("orders", [0, 1])), OffsetFetchRequestGroup(long_id)]
+    found = [
+        fetch_offsets_of_group(a_group(), asked[0], 9, TOPICS),
+        fetch_offsets_of_group(None, asked[1], 9, TOPICS),
+    ]
+
+    answer = over_the_wire(offset_fetch_response(found, version), version)
+
+    assert rows(answer.groups[0])[-2:] == [
+        (answer.groups[0].topics[0].name, 0, 10, NONE),
+        (answer.groups[0].topics[0].name, 1, -1, NONE),
+    ]
+    assert long_id.startswith(answer.groups[1].group_id)
+
+
 def test_committed_partitions_equal_a_list_of_them() -> None:
     found = fetch_offsets_of_group(a_group(), wanted(("orders", [0, 1])), 9, TOPICS)
 
