@@ -23,7 +23,8 @@ from storage.atomic_file import StoredFile
 from storage.batch.record_batch import read_header
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk
-from storage.journal.journal import Journal, OnJournalFailed, OnStored
+from storage.journal.flush import OnStored
+from storage.journal.journal import Journal, OnJournalFailed
 from storage.journal.journal_limits import JournalLimits
 from storage.journal.recovery import Recovered
 from storage.log.log_store import Expects, LogStore, StoreOpened, expects_nothing

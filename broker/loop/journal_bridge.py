@@ -19,7 +19,7 @@ from broker.loop.clock import SystemClock
 from broker.observe.stats import Histogram, LoopStalls
 from seams.now import Now
 from storage.api import Position, TopicPartition
-from storage.journal.flush import StoredPositions
+from storage.journal.flush import OnStored, StoredPositions
 
 FLUSH_BUCKETS_S: Final[tuple[float, ...]] = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
@@ -27,11 +27,11 @@ FLUSH_BUCKETS_S: Final[tuple[float, ...]] = (
 PARTITION_BUCKETS: Final[tuple[int, ...]] = (1, 2, 3, 5, 10, 20, 50)
 
 
-Collect = Callable[[], tuple[StoredPositions, float] | None]
+Collect = Callable[[OnStored], None]
 """The `collect` of a journal."""
 
 
-def _nothing() -> None:
+def _nothing(_report: OnStored) -> None:
     return None
 
 
@@ -70,7 +70,8 @@ class JournalBridge:
         self._collect: Collect = _nothing
 
     def open_report(self, collect: Collect) -> int:
-        """The descriptor through which the group writer reports; `collect` says what it stored."""
+        """The descriptor through which the group writer reports; `collect` passes on what it
+        stored."""
         self._collect = collect
         self._report = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._loop.add_reader(self._report, self._reported)
@@ -104,10 +105,11 @@ class JournalBridge:
     def _reported(self) -> None:
         with suppress(BlockingIOError):
             os.eventfd_read(self._report)
-        collected = self._collect()
-        if collected is not None:
-            self._undelivered.append(collected)
-            self._deliver_all()
+        self._collect(self._collected)
+        self._deliver_all()
+
+    def _collected(self, stored: StoredPositions, seconds: float) -> None:
+        self._undelivered.append((stored, seconds))
 
     def _deliver_all(self) -> None:
         while self._undelivered:

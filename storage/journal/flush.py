@@ -16,6 +16,10 @@ from storage.log.segment import Placed, Segment, in_one_piece
 
 StoredPositions = list[tuple[TopicPartition, Position]]
 
+OnStored = Callable[[StoredPositions, float], None]
+"""Called once per flush: the partitions of the group with their stored positions, and how many
+seconds writing and syncing the group took."""
+
 Queue = deque[Entry | list[Entry]]
 """What waits for a flush. A list goes into one flush as a whole."""
 

@@ -33,7 +33,7 @@ from storage.api import LogClosed, TopicPartition
 from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
-from storage.journal.flush import Flush, StoredPositions, take
+from storage.journal.flush import Flush, OnStored, StoredPositions, take
 from storage.journal.group_commit import Defer, GroupCommit, run_at_once
 from storage.journal.group_writer import group_writer
 from storage.journal.journal_limits import MAX_DECLARE_BYTES, JournalLimits
@@ -46,10 +46,6 @@ from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import is_overfull
 from storage.repair.repair_plan import Repaired
-
-OnStored = Callable[[StoredPositions, float], None]
-"""Called once per flush: the partitions of the group with their stored positions, and how many
-seconds writing and syncing the group took."""
 
 OnJournalFailed = Callable[[Exception], None]
 
@@ -254,19 +250,17 @@ class Journal:
         self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
         return flush
 
-    def collect(self) -> tuple[StoredPositions, float] | None:
-        """What the group writer has stored, once, and the seconds that this took."""
-        collected = self._posted.collect()
-        if collected is not None:
-            self._group_commit.open()
-            if self._queue:
-                self._group_commit.queued()
-        return collected
+    def collect(self, report: OnStored) -> None:
+        """Report what the group writer has stored, once, if it has; `report` must not wait."""
+        if self._posted.collect(report) and self._queue:
+            self._group_commit.queued()
 
     def _posted_ended(self, flush: Flush, seconds: float) -> StoredPositions:
         self._flush_began_s = None
         self.flush_seconds += seconds
-        return self._stored(flush)
+        stored = self._stored(flush)
+        self._group_commit.open()
+        return stored
 
     def failure_delivered(self) -> None:
         """Nobody appends to the logs of this term any more: the journal may open again."""
@@ -341,9 +335,7 @@ class Journal:
 
         In `wait` the flusher does not rest before it is done.
         """
-        if (collected := self._posted.collect()) is not None:
-            self._group_commit.open()
-            self._on_stored(*collected)
+        self._posted.collect(self._on_stored)
 
     def _is_urgent(self) -> bool:
         return self._has_task or self._is_stopping or self._has_failed

@@ -8,7 +8,7 @@ journal's files. A failure is left for the flusher, which closes the journal.
 import threading
 from collections.abc import Callable
 
-from storage.journal.flush import Flush, StoredPositions
+from storage.journal.flush import Flush, OnStored, StoredPositions
 from storage.journal.group_writer import GroupWriter
 from storage.journal.write_ahead_pair import WriteAheadPair
 
@@ -66,21 +66,26 @@ class PostedFlush:
             writer.release()
         return True
 
-    def collect(self) -> tuple[StoredPositions, float] | None:
-        """On either thread: what was stored, once, and the seconds of writing and syncing it."""
+    def collect(self, report: OnStored) -> bool:
+        """On either thread: report what was stored, once; False if nothing was.
+
+        Under the lock: when the other thread finds that nothing is left to collect, it was reported
+        already, so that a later flush cannot be reported before it.
+        """
         with self._lock:
             flush, writer = self._flush, self.writer
             if flush is None or writer is None or (said := writer.collect()) is None:
-                return None
+                return False
             seconds, error, failed_at = said
             try:
                 if not error:
                     flush.appended()
-                    return self._on_end(flush, seconds), seconds
+                    report(self._on_end(flush, seconds), seconds)
+                    return True
                 self.failure = flush.failure(error, failed_at, self.files.active.path)
             except Exception as failure:  # noqa: BLE001  memory may be short anywhere
                 self.failure = failure
             finally:
                 self._flush = None
         self._wake()
-        return None
+        return False

@@ -67,8 +67,7 @@ async def test_what_the_flusher_reported_earlier_comes_before_what_the_group_wri
 ):
     listener = Listener()
     bridge = bridge_to(listener, asyncio.get_running_loop())
-    written = [([(SHARD, 7)], 0.001)]
-    report = bridge.open_report(lambda: written.pop() if written else None)
+    report = bridge.open_report(lambda stored: stored([(SHARD, 7)], 0.001))
 
     bridge.stored([(SHARD, 5)], 0.002)
     os.eventfd_write(report, 1)
@@ -86,7 +85,7 @@ async def test_a_report_is_polled_until_it_is_closed() -> None:
     listener, loop = Listener(), asyncio.get_running_loop()
     bridge = bridge_to(listener, loop)
     collected = asyncio.Event()
-    report = bridge.open_report(collected.set)  # type: ignore[arg-type]
+    report = bridge.open_report(lambda _: collected.set())
 
     os.eventfd_write(report, 1)
     await collected.wait()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import select
 import shutil
 import tempfile
 import threading
@@ -210,10 +211,11 @@ class Node:
 
     def _reported(self) -> None:
         os.eventfd_read(self.report)
-        collected = self.journal.collect()
-        if collected is not None:
-            self.posted += 1
-            self._deliver(collected[0])
+        self.journal.collect(self._collected)
+
+    def _collected(self, positions: StoredPositions, _seconds: float) -> None:
+        self.posted += 1
+        self._deliver(positions)
 
     def _deliver(self, positions: StoredPositions) -> None:
         for topic_partition, position in positions:
@@ -422,6 +424,36 @@ async def test_what_cannot_be_prepared_closes_the_journal(
     node.journal._posted.writer = writer
     assert not await node.close()
     assert stored_keys(tmp_path, 0) == ["before"]
+
+
+async def test_a_posted_flush_is_reported_before_the_flusher_can_report_a_later_one(
+    tmp_path: Path,
+) -> None:
+    node = Node(tmp_path, JournalLimits(reserve_bytes=0))
+    node.start()
+    await node.append(0, "first")
+    await node.until_the_flusher_rests()
+    node.loop.remove_reader(node.report)
+    node.logs[0].append(records("posted"), NOW_MS)
+    await asyncio.to_thread(select.select, [node.report], [], [], TIMEOUT_S)
+    order: list[str] = []
+
+    def report_posted() -> None:
+        node.journal._report_posted()  # as the flusher does before it writes anything
+        order.append("the flusher looked")
+
+    flusher = threading.Thread(target=report_posted)
+
+    def report(_positions: StoredPositions, _seconds: float) -> None:
+        flusher.start()
+        flusher.join(0.02)
+        order.append("reported")
+
+    node.journal.collect(report)
+    await asyncio.to_thread(flusher.join)
+
+    assert order == ["reported", "the flusher looked"]
+    assert await node.close()
 
 
 async def test_a_journal_closes_while_a_flush_is_posted(tmp_path: Path) -> None:
