@@ -160,6 +160,7 @@ async def _run(
 ) -> int:
     loop = asyncio.get_running_loop()
     observer.call_later = loop.call_later
+    observer.join_linger_s = config.rollcall_log_join_linger_ms / 1000
     strict = bool(os.environ.get(STRICT_FILES_VARIABLE))
     daemon = build(
         config, observer, data_dir, loop, tls, tokens, repair=repair, strict_files=strict

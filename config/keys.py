@@ -100,6 +100,13 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         "human",
         "json",
     )
+    rollcall_log_join_linger_ms: int = integer(
+        10,
+        "How long the log lines of a member that joins wait for those of others, which are then "
+        "written together. A kill loses those that wait. 0: each is written at once.",
+        at_least=0,
+        at_most=1_000,
+    )
     rollcall_log_level: str = valid_string(
         "info",
         "The lowest level of log lines that are written.",

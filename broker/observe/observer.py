@@ -56,7 +56,6 @@ _REPEATED: Final = (NoMemberRejoined, TargetAssignmentRefused, ConsumerMemberFen
 """A client that retries brings these again and again."""
 
 
-JOIN_LINES_WAIT_S: Final = 0.01
 JOINS_WAITING_MAX: Final = 100
 """Events; their lines take half a millisecond."""
 
@@ -89,6 +88,7 @@ class Observer:
         shorter way to write most lines.
         """
         self.call_later: Later | None = None  # set by main.py
+        self.join_linger_s = 0.0  # set by main.py
         self.levels = LogLevels(LOGGERS, root_level)
         self._log = log
         self._write_sentences = write_sentences
@@ -105,10 +105,10 @@ class Observer:
         lines_of = LOG_LINES.get(type(event))
         if lines_of is None:
             return
-        if self.call_later is not None and self._write_sentences is not None and _is_join(event):
+        if self._may_wait and _is_join(event) and self.call_later is not None:
             self._joins.append((time(), event))
             if len(self._joins) == 1:
-                self.call_later(JOIN_LINES_WAIT_S, self.write_joins)
+                self.call_later(self.join_linger_s, self.write_joins)
             elif len(self._joins) >= JOINS_WAITING_MAX:
                 self.write_joins()
             return
@@ -139,6 +139,10 @@ class Observer:
                 self._write[level](message, **plain)
         except OSError:
             self.lines_lost += 1  # stderr is closed, or its disk is full
+
+    @property
+    def _may_wait(self) -> bool:
+        return self.join_linger_s > 0 and self._write_sentences is not None
 
     def write_joins(self) -> None:
         """The lines of joins that wait."""

@@ -95,6 +95,7 @@ RESTART_WITHIN_S: Final = 60.0
 EXACTLY_KAFKA: Final = {
     "rollcall.forgive.slow.member": "false",
     "rollcall.rebalance.on.partition.change": "false",
+    "rollcall.log.join.linger.ms": "0",  # the lines are read at once
 }
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from broker.observe import events as shell
 from broker.observe.observer import (
-    JOIN_LINES_WAIT_S,
     JOINS_WAITING_MAX,
     Observer,
     open_log,
@@ -19,6 +18,7 @@ from protocol.names import GroupId, GroupState, MemberId
 from seams.reply_token import ReplyToken
 
 G = GroupId("billing")
+LINGER_S = 0.01
 
 
 class Log:
@@ -29,10 +29,11 @@ class Log:
         log = open_log("human", level, self.stream)
         self.observer = Observer(log, level, sentence_writer("human", self.stream))
         self.observer.call_later = self._call_later
+        self.observer.join_linger_s = LINGER_S
         self.later: list[Callable[[], None]] = []
 
     def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        assert seconds == JOIN_LINES_WAIT_S
+        assert seconds == LINGER_S
         self.later.append(call)
 
     def pass_time(self) -> None:
@@ -145,3 +146,11 @@ def test_lines_that_cannot_be_written_are_counted() -> None:
         log.observer(added(number))
     log.pass_time()
     assert log.observer.lines_lost == 3
+
+
+def test_without_a_linger_no_line_waits() -> None:
+    log = Log()
+    log.observer.join_linger_s = 0
+    log.observer(added(1))
+    assert len(log.lines) == 1
+    assert not log.later
