@@ -31,7 +31,9 @@ from seams.now import Now
 from storage import snapshot
 from storage.api import Position
 from storage.disk import Disk
-from storage.journal.journal import Entry, Journal
+from storage.journal import journal
+from storage.journal.flush import Queue
+from storage.journal.journaled_log import Entry
 from storage.journal.write_ahead import WriteAhead
 from storage.log import log_loader
 from storage.log.segment_swap import SWAP_SUFFIX
@@ -153,14 +155,14 @@ def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:
 def the_history_is_separated_from_its_records(patch: Patch) -> None:
     """What a turn appends is queued piece by piece, and a flush takes one piece."""
 
-    def take(self: Journal) -> list[Entry]:
-        taken = self._queue.popleft()
+    def take(queue: Queue, _most: int) -> list[Entry]:
+        taken = queue.popleft()
         if not isinstance(taken, list):
             return [taken]
-        self._queue.extendleft(reversed(taken[1:]))
+        queue.extendleft(reversed(taken[1:]))
         return taken[:1]
 
-    patch.setattr(Journal, "_take", take)
+    patch.setattr(journal, "take", take)
     start = Node.start
 
     def start_slowly(self: Node) -> None:
