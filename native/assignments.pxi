@@ -1,8 +1,6 @@
 # Reading the assignments of consumers: what history/ownership.py does for the usual case. The rest
 # is left to it.
 
-from libc.string cimport memcmp
-
 cdef extern from "Python.h":
     PyObject* PyDict_SetDefault(object, object, object) except NULL
     object PyUnicode_DecodeASCII(const char*, Py_ssize_t, const char*)
@@ -17,10 +15,6 @@ cdef enum:
     TOPIC_NAME_MAX = 0x7FFF
 
 
-cdef inline unsigned long long be32(const unsigned char* p) noexcept:
-    return (<unsigned long long>p[0] << 24) | (p[1] << 16) | (p[2] << 8) | p[3]
-
-
 cdef inline bint is_text(object text, const unsigned char* p, Py_ssize_t size) noexcept:
     """`text` is ASCII, or empty."""
     return PyUnicode_GET_LENGTH(text) == size and not memcmp(PyUnicode_DATA(text), p, size)
@@ -33,8 +27,8 @@ cdef bint read_usual(bytes assignment, list found, dict owners, object owner, li
     cdef const unsigned char* p = <const unsigned char*>PyBytes_AS_STRING(assignment)
     cdef unsigned long long left, count
     if size < SHORTEST_ASSIGNMENT or p[0] or p[1] > NEWEST_ASSIGNMENT: return False
-    if be32(p + end) and be32(p + end) != 0xFFFFFFFF: return False
-    left = be32(p + 2)
+    if load_32(p + end) and load_32(p + end) != 0xFFFFFFFF: return False
+    left = load_32(p + 2)
     while left:
         left -= 1
         n = (p[pos] << 8) | p[pos + 1]
@@ -45,12 +39,12 @@ cdef bint read_usual(bytes assignment, list found, dict owners, object owner, li
             for k in range(n):
                 if p[pos + k] > 0x7F: return False
             topic = topics[0] = PyUnicode_DecodeASCII(<const char*>p + pos, n, NULL)
-        count = be32(p + pos + n)
+        count = load_32(p + pos + n)
         pos += n + 4
         if count > <unsigned long long>(end - pos) // 4: return False
         while count:
             count -= 1
-            partition = (topic, <int>be32(p + pos))
+            partition = (topic, <int>load_32(p + pos))
             PyObject_GC_UnTrack(<PyObject*>partition)  # as a collection does with what has no cycle
             pos += 4
             if found is not None: found.append(partition)

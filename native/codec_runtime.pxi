@@ -36,7 +36,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    /* Big endian, one store each: the compiler makes none of a loop below -O2. */
+    /* Big endian; one store each, of which the compiler makes none of a loop below -O2. */
     #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     static inline void store_32(char *p, uint32_t n) { n = __builtin_bswap32(n); memcpy(p, &n, 4); }
     static inline void store_64(char *p, uint64_t n) { n = __builtin_bswap64(n); memcpy(p, &n, 8); }
@@ -46,9 +46,16 @@ cdef extern from *:
     static inline void store_64(char *p, uint64_t n)
     { for (int k = 7; k >= 0; k--, n >>= 8) p[k] = (char)n; }
     #endif
+    static inline uint32_t load_32(const void *p)
+    { const unsigned char *q = (const unsigned char *)p;
+      return (uint32_t)q[0] << 24 | (uint32_t)q[1] << 16 | (uint32_t)q[2] << 8 | q[3]; }
+    static inline int64_t load_64(const void *p)
+    { return (int64_t)((uint64_t)load_32(p) << 32 | load_32((const char *)p + 4)); }
     """
     void store_32(char*, unsigned int) noexcept
     void store_64(char*, unsigned long long) noexcept
+    unsigned int load_32(const void*) noexcept
+    long long load_64(const void*) noexcept
 
 
 class Odd(Exception):
@@ -126,9 +133,8 @@ cdef inline int i16(Cursor* c) noexcept:
 
 cdef inline int i32(Cursor* c) noexcept:
     if not has(c, 4): return 0
-    cdef const unsigned char* p = c.p + c.pos
     c.pos += 4
-    return <int>((<unsigned int>p[0] << 24) | (<unsigned int>p[1] << 16) | (<unsigned int>p[2] << 8) | p[3])
+    return <int>load_32(c.p + c.pos - 4)
 
 
 cdef inline long long i64(Cursor* c) noexcept:

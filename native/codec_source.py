@@ -279,9 +279,8 @@ class _Source:
     def error_search(self, cls: type[Struct]) -> bool:
         """The function that says whether there is an error code in a struct; False: it has none."""
         name = f"e_{cls.__name__}"
-        if name in self._done:
+        if name in self._has_codes:
             return self._has_codes[name]
-        self._done.add(name)
         parts = [
             (field, field.mark.wire.element.cls)
             for field in fields_of(cls)

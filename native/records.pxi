@@ -38,9 +38,12 @@ cdef inline char* varint(char* p, Py_ssize_t number) noexcept:
 
 
 cdef inline char* big_endian(char* p, long long number, int size) noexcept:
-    cdef int k
-    for k in range(size):
-        p[k] = <char>(number >> (8 * (size - 1 - k)))
+    """Of 2, 4 or 8 bytes."""
+    if size == 8: store_64(p, <unsigned long long>number)
+    elif size == 4: store_32(p, <unsigned int>number)
+    else:
+        p[0] = <char>(number >> 8)
+        p[1] = <char>number
     return p + size
 
 

@@ -6,16 +6,9 @@ from sys import intern
 
 cdef extern from *:
     """
-    static inline uint32_t load_32(const char *p)
-    { const unsigned char *q = (const unsigned char *)p;
-      return (uint32_t)q[0] << 24 | (uint32_t)q[1] << 16 | (uint32_t)q[2] << 8 | q[3]; }
-    static inline int64_t load_64(const char *p)
-    { return (int64_t)((uint64_t)load_32(p) << 32 | load_32(p + 4)); }
     static inline PyObject *new_struct(PyObject *cls)
     { return ((PyTypeObject *)cls)->tp_alloc((PyTypeObject *)cls, 0); }
     """
-    unsigned int load_32(const char*) noexcept
-    long long load_64(const char*) noexcept
     object new_struct(object)
 
 cdef enum:
