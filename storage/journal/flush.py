@@ -44,7 +44,7 @@ def take(queue: Queue, most: int) -> list[Entry]:
 class Flush:
     """`parts` are those of the group in the write-ahead file, `size` is that of the batches."""
 
-    __slots__ = ("_segments", "parts", "placed", "size")
+    __slots__ = ("_files", "_segments", "parts", "placed", "size")
 
     def __init__(
         self,
@@ -56,7 +56,8 @@ class Flush:
         self.size = 0
         self.parts: list[bytes] = []
         self.placed: dict[JournaledLog, list[Placed]] = {}
-        self._segments: list[Segment] = []  # where the batches of each log go
+        self._files: WriteAheadPair  # where the group goes, and the batches of each log
+        self._segments: list[Segment] = []
         for log, batch, end, timestamp_ms in entries:
             batches = self.placed.get(log)
             if batches is None:
@@ -68,7 +69,9 @@ class Flush:
             self.size += len(batch)
 
     def find_files(self, files: WriteAheadPair) -> bool:
-        """False if one must be made or opened first, or is not on the real disk."""
+        """What `writes` needs; False if one must be made or opened first, or is not on the real
+        disk."""
+        self._files = files
         for log, batches in self.placed.items():
             partition_log = log.partition_log
             if not partition_log.is_open:
@@ -79,10 +82,10 @@ class Flush:
             self._segments.append(segment)
         return descriptor(files.active.file) >= 0
 
-    def writes(self, files: WriteAheadPair) -> list[Write]:
+    def writes(self) -> list[Write]:
         """The group first. They must be done: the next group is numbered after this one."""
-        group, position = files.next_group(self.parts)
-        writes = [(descriptor(files.active.file), group, position)]
+        group, position = self._files.next_group(self.parts)
+        writes = [(descriptor(self._files.active.file), group, position)]
         for segment, batches in zip(self._segments, self.placed.values(), strict=True):
             segment.is_dirty = True
             writes.append((descriptor(segment.opened_file), in_one_piece(batches), segment.size))
@@ -93,11 +96,11 @@ class Flush:
         for segment, batches in zip(self._segments, self.placed.values(), strict=True):
             segment.appended(batches)
 
-    def failure(self, error: int, failed_at: int, write_ahead: str) -> OSError:
+    def failure(self, error: int, failed_at: int) -> OSError:
         """What the flush in Python would have raised at this write."""
         if failed_at in {SYNC, 0}:
             size = sum([len(part) for part in self.parts])
-            return write_failure(error, failed_at, write_ahead, size)
+            return write_failure(error, failed_at, self._files.active.path, size)
         batches = list(self.placed.values())[failed_at - 1]
         size = sum([len(batch) for batch, _, _ in batches])
         return write_failure(error, failed_at, self._segments[failed_at - 1].path, size)

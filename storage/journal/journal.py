@@ -133,8 +133,9 @@ class Journal:
         self.stored_bytes = 0
         self.flush_seconds = 0.0  # spent in writing and syncing the active file
         self._write_ahead = self._open_files()
-        self._posted = PostedFlush(self._usual_flush, self._posted_ended, self._group_commit.wake)
-        self._posted.files, self._posted.is_synced = self._write_ahead, is_synced
+        self._posted = PostedFlush(
+            self._usual_flush, self._posted_ended, self._group_commit.wake, is_synced=is_synced
+        )
 
     def _open_files(self) -> WriteAheadPair:
         return WriteAheadPair(
@@ -533,7 +534,7 @@ class Journal:
         for log in touched:
             log.drop_partial_write()
         self._write_ahead.close()
-        self._write_ahead = self._posted.files = self._open_files()
+        self._write_ahead = self._open_files()
         _, logs = recover(
             self._disk,
             self._write_ahead,

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from storage.journal.flush import Flush, OnStored, StoredPositions
 from storage.journal.group_writer import GroupWriter
-from storage.journal.write_ahead_pair import WriteAheadPair
 
 
 class PostedFlush:
@@ -18,13 +17,12 @@ class PostedFlush:
 
     __slots__ = (
         "_flush",
+        "_is_synced",
         "_lock",
         "_next",
         "_on_end",
         "_wake",
         "failure",
-        "files",
-        "is_synced",
         "writer",
     )
 
@@ -33,6 +31,8 @@ class PostedFlush:
         following: Callable[[], Flush | None],
         on_end: Callable[[Flush, float], StoredPositions],
         wake: Callable[[], None],
+        *,
+        is_synced: bool,
     ) -> None:
         """`following` prepares the next flush, or leaves it to the flusher; `on_end` is told the
         seconds that it took, after its batches were appended; `wake` wakes the flusher."""
@@ -41,9 +41,8 @@ class PostedFlush:
         self._wake = wake
         self._flush: Flush | None = None  # being written, or written and not collected
         self._lock = threading.Lock()  # held while it is collected
+        self._is_synced = is_synced
         self.failure: Exception | None = None
-        self.files: WriteAheadPair
-        self.is_synced = True
         self.writer: GroupWriter | None = None
 
     def post(self) -> bool:
@@ -55,9 +54,9 @@ class PostedFlush:
             flush = self._next()
             if flush is None:
                 return False
-            writes = flush.writes(self.files)
+            writes = flush.writes()
             self._flush = flush
-            writer.post(writes, self.is_synced)
+            writer.post(writes, self._is_synced)
         except Exception as failure:  # noqa: BLE001  a group may be missing in the file from now on
             self._flush = None
             self.failure = failure
@@ -82,7 +81,7 @@ class PostedFlush:
                     flush.appended()
                     report(self._on_end(flush, seconds), seconds)
                     return True
-                self.failure = flush.failure(error, failed_at, self.files.active.path)
+                self.failure = flush.failure(error, failed_at)
             except Exception as failure:  # noqa: BLE001  memory may be short anywhere
                 self.failure = failure
             finally:
