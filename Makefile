@@ -11,7 +11,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast fast-compiled wheels lint types layers bench bench-trees bench-check drill golden sim docs lock clean \
-  long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz \
+  long-crash-images long-damage long-kills long-wheels long-model topic-world kafka-world long-signals long-fuzz \
   bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
   long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
   long-pipeline-cluster long-pipeline-kafka \
@@ -237,6 +237,9 @@ long-assignors: install-test  ## compare 30,000 target assignments with Kafka's 
 
 site: install-test  ## the documentation site, in build/site; needs no network
 	$(BIN)/python -m mkdocs build -d build/site
+
+long-wheels: install-test wheels  ## build the wheels of PYTHONS, and try each in an empty environment of its Python
+	$(BIN)/python -m tests.packaging.wheels_check $(PYTHONS)
 
 release-check: install-test  ## build wheel, sdist and bill of materials, try them in empty environments
 	$(BIN)/python -m tests.packaging.release_check

@@ -71,17 +71,21 @@ def build(work: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def install(package: Path, folder: Path) -> Path:
+def install(package: Path, folder: Path, interpreter: Path = Path(sys.executable)) -> Path:
     """An empty environment with the package and its dependencies, as the index has them today."""
-    run(sys.executable, "-m", "venv", folder)
+    run(interpreter, "-m", "venv", folder)
     run(folder / "bin" / "python", "-m", "pip", "install", "-q", package)
     return folder
 
 
 def version_of(environment: Path) -> str:
-    said = run(environment / "bin" / "rollcall", "--version").strip()
-    assert said == f"rollcall {__version__}", said
-    return said
+    return checked(run(environment / "bin" / "rollcall", "--version"))
+
+
+def checked(said: str) -> str:
+    """What `rollcall --version` said: the version, then the build and the interpreter."""
+    assert said.startswith(f"rollcall {__version__} ("), said
+    return said.strip()
 
 
 def try_daemon(environment: Path, work: Path) -> None:
@@ -115,9 +119,7 @@ def pipx(wheel: Path, work: Path) -> str:
     run(tools / "bin" / "python", "-m", "pip", "install", "-q", "pipx")
     home = {"PIPX_HOME": str(work / "pipx"), "PIPX_BIN_DIR": str(work / "bin")}
     run(tools / "bin" / "pipx", "install", wheel, **home)
-    said = run(work / "bin" / "rollcall", "--version").strip()
-    assert said == f"rollcall {__version__}", said
-    return said
+    return checked(run(work / "bin" / "rollcall", "--version"))
 
 
 def bill_of_materials(environment: Path, work: Path) -> None:
