@@ -140,8 +140,7 @@ def run_daemon(
     except OSError as error:
         return _refuse(f"cannot start on {data_dir.path}: {error}", EXIT_FAILED)
     finally:
-        observer.call_later = None
-        observer.write_joins()
+        observer.end_wait_of_joins()
         ports.close()
         data_dir.close()
 
@@ -159,8 +158,7 @@ async def _run(
     repair: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
-    observer.call_later = loop.call_later
-    observer.join_linger_s = config.rollcall_log_join_linger_ms / 1000
+    observer.let_joins_wait(config.rollcall_log_join_linger_ms / 1000, loop.call_later)
     strict = bool(os.environ.get(STRICT_FILES_VARIABLE))
     daemon = build(
         config, observer, data_dir, loop, tls, tokens, repair=repair, strict_files=strict

@@ -4,8 +4,8 @@ The cores report what happened and nothing else. The tables of `*_lines.py` have
 counters.py the numbers. Lines go to stderr through structlog, for people or as one JSON object
 each; stdout is left for the ready line.
 
-Each member that joins a new group has two lines. In the daemon (`call_later`) they are written a
-moment later, many at once, and in any case before the next line of another kind.
+Each member that joins a new group has two lines. In the daemon (`let_joins_wait`) they are
+written a moment later, many at once, and in any case before the next line of another kind.
 """
 
 import logging
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from time import time
 from typing import Final, TextIO
 
@@ -87,12 +88,11 @@ class Observer:
         """`root_level`: the least level that is written, until it is changed. `write_sentences`: a
         shorter way to write most lines.
         """
-        self.call_later: Later | None = None  # set by main.py
-        self.join_linger_s = 0.0  # set by main.py
         self.levels = LogLevels(LOGGERS, root_level)
         self._log = log
         self._write_sentences = write_sentences
         self._joins: list[tuple[float, object]] = []  # seconds since the epoch, and what happened
+        self._write_joins_later: Callable[[], object] | None = None  # without it no line waits
         self._write = {
             level: getattr(log, level) for level in ("debug", "info", "warning", "error")
         }
@@ -100,15 +100,25 @@ class Observer:
         self.lines_lost = 0
         self._repeats = Repeats()
 
+    def let_joins_wait(self, linger_s: float, call_later: Later) -> None:
+        """0: each line is written at once, as it is without a short way to write many."""
+        if linger_s and self._write_sentences is not None:
+            self._write_joins_later = partial(call_later, linger_s, self.write_joins)
+
+    def end_wait_of_joins(self) -> None:
+        """Write those that wait. Later ones do not wait: the loop ends."""
+        self._write_joins_later = None
+        self.write_joins()
+
     def __call__(self, event: object) -> None:
         self.counters.count(event)
         lines_of = LOG_LINES.get(type(event))
         if lines_of is None:
             return
-        if self._may_wait and _is_join(event) and self.call_later is not None:
+        if self._write_joins_later is not None and _is_join(event):
             self._joins.append((time(), event))
             if len(self._joins) == 1:
-                self.call_later(self.join_linger_s, self.write_joins)
+                self._write_joins_later()
             elif len(self._joins) >= JOINS_WAITING_MAX:
                 self.write_joins()
             return
@@ -139,10 +149,6 @@ class Observer:
                 self._write[level](message, **plain)
         except OSError:
             self.lines_lost += 1  # stderr is closed, or its disk is full
-
-    @property
-    def _may_wait(self) -> bool:
-        return self.join_linger_s > 0 and self._write_sentences is not None
 
     def write_joins(self) -> None:
         """The lines of joins that wait."""

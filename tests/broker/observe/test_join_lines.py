@@ -24,12 +24,17 @@ LINGER_S = 0.01
 class Log:
     """An observer whose loop is the test."""
 
-    def __init__(self, level: str = "info", stream: io.StringIO | None = None) -> None:
+    def __init__(
+        self,
+        level: str = "info",
+        stream: io.StringIO | None = None,
+        style: str = "human",
+        linger_s: float = LINGER_S,
+    ) -> None:
         self.stream = io.StringIO() if stream is None else stream
-        log = open_log("human", level, self.stream)
-        self.observer = Observer(log, level, sentence_writer("human", self.stream))
-        self.observer.call_later = self._call_later
-        self.observer.join_linger_s = LINGER_S
+        log = open_log(style, level, self.stream)
+        self.observer = Observer(log, level, sentence_writer(style, self.stream))
+        self.observer.let_joins_wait(linger_s, self._call_later)
         self.later: list[Callable[[], None]] = []
 
     def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -72,8 +77,7 @@ def added(number: int, principal: str | None = None) -> MemberAdded:
 
 def line_of(event: object) -> str:
     """As it is written at once."""
-    log = Log()
-    log.observer.call_later = None
+    log = Log(linger_s=0)
     log.observer(event)
     (line,) = log.lines
     return line
@@ -114,9 +118,10 @@ def test_they_wait_for_no_more_than_so_many() -> None:
 def test_what_a_stop_finds_is_written() -> None:
     log = Log()
     log.observer(added(1))
-    log.observer.call_later = None
-    log.observer.write_joins()
+    log.observer.end_wait_of_joins()
     assert log.lines == [line_of(added(1))]
+    log.observer(added(2))
+    assert log.lines[1:] == [line_of(added(2))]
 
 
 @pytest.mark.parametrize("of_client", [id_assigned, added])
@@ -148,9 +153,9 @@ def test_lines_that_cannot_be_written_are_counted() -> None:
     assert log.observer.lines_lost == 3
 
 
-def test_without_a_linger_no_line_waits() -> None:
-    log = Log()
-    log.observer.join_linger_s = 0
+@pytest.mark.parametrize(("style", "linger_s"), [("human", 0), ("json", LINGER_S)])
+def test_without_a_linger_or_as_json_no_line_waits(style: str, linger_s: float) -> None:
+    log = Log(style=style, linger_s=linger_s)
     log.observer(added(1))
     assert len(log.lines) == 1
     assert not log.later
