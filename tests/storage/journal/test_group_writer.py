@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,27 @@ pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
 
 TIMEOUT_S = 60
 
+Open = Callable[[str | Path], int]
+
 
 @pytest.fixture
 def report() -> Iterator[int]:
     descriptor = os.eventfd(0)
     yield descriptor
     os.close(descriptor)
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Opens files for the group writer; they are closed after the test."""
+    with ExitStack() as files:
+
+        def open_file(path: str | Path) -> int:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+            files.callback(os.close, descriptor)
+            return descriptor
+
+        yield open_file
 
 
 def new_writer(report: int) -> GroupWriter:
@@ -63,11 +79,11 @@ class Resting:
 
 
 def test_what_is_posted_is_written_and_reported_while_the_thread_rests_on(
-    report: int, tmp_path: Path
+    report: int, opened: Open, tmp_path: Path
 ) -> None:
     writer = new_writer(report)
     flusher = Resting(writer)
-    files = [os.open(tmp_path / name, os.O_RDWR | os.O_CREAT) for name in ("wal", "a", "b")]
+    files = [opened(tmp_path / name) for name in ("wal", "a", "b")]
 
     for turn in range(3):
         flusher.claim()
@@ -93,14 +109,12 @@ def test_what_is_posted_is_written_and_reported_while_the_thread_rests_on(
     ("failing", "error", "failed_at"), [("wal", 28, 0), ("sync", 22, -1), ("segment", 28, 2)]
 )
 def test_a_failure_says_which_write_it_was_and_ends_the_flush(
-    failing: str, error: int, failed_at: int, report: int, tmp_path: Path
+    failing: str, error: int, failed_at: int, report: int, opened: Open, tmp_path: Path
 ) -> None:
     writer = new_writer(report)
     flusher = Resting(writer)
-    full = os.open("/dev/full", os.O_RDWR)
-    file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
-    last = os.open(tmp_path / "last", os.O_RDWR | os.O_CREAT)
-    unsyncable = os.open("/dev/null", os.O_RDWR)
+    full, unsyncable = opened("/dev/full"), opened("/dev/null")
+    file, last = opened(tmp_path / "file"), opened(tmp_path / "last")
     group = {"wal": full, "sync": unsyncable}.get(failing, file)
     flusher.claim()
 
