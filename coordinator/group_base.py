@@ -6,9 +6,9 @@ decisions. It extends `Group`, the mutable part that offsets/ and the shard writ
 `Group`.
 """
 
-from coordinator.group import CommittedOffset
 from coordinator.locks import GroupLock
-from protocol.names import GroupId, TopicName
+from coordinator.offsets.committed_offsets import OffsetsByTopic
+from protocol.names import GroupId
 
 
 class Group:
@@ -19,7 +19,7 @@ class Group:
     def __init__(self, group_id: GroupId) -> None:
         self.group_id = group_id
         self.lock = GroupLock()
-        self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
+        self.offsets: OffsetsByTopic = {}
         # Answers about membership wait for `position`, answers about offsets for both: what a
         # client has seen must be there after a crash.
         self.position = 0

@@ -87,7 +87,7 @@ class Image:
             apply_commits(self, record)
             pending = self.transactions.pending
             if pending.by_group:
-                for partition in record.partitions:
+                for partition in record.commits:
                     pending.supersede(record.group_id, record.topic, partition)
             return
         if isinstance(record, StoredRecord):

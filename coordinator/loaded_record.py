@@ -6,7 +6,7 @@ Most of it is commits, a batch at a time; `stored_commits.py` reads them. Kafka'
 
 from msgspec import Struct
 
-from coordinator.group import CommittedOffset
+from coordinator.offsets.committed_offsets import CommittedOffsets
 from protocol.names import GroupId, TopicName
 from storage.api import LoggedRecord
 
@@ -16,8 +16,8 @@ class StoredCommits(Struct, frozen=True, gc=False):
 
     group_id: GroupId
     topic: TopicName
-    partitions: tuple[int, ...]
-    commits: tuple[CommittedOffset, ...]
+    commits: CommittedOffsets
+    """The last one for each partition. A group that has none for the topic yet keeps the object."""
     timestamp_ms: int
     """Of the batch: since when a group is there that begins with these."""
 

@@ -20,6 +20,7 @@ from coordinator.consumer.restore import CONSUMER_RECORDS, apply_consumer_record
 from coordinator.events import GroupCreated
 from coordinator.group_types import AnyGroup, new_group
 from coordinator.loaded_record import StoredCommits
+from coordinator.offsets.committed_offsets import committed_offsets
 from coordinator.offsets.end_of_transaction import decide_end_of_transaction
 from coordinator.offsets.events import OffsetsCommitted, PendingOffsetsEnded
 from coordinator.offsets.evolve import evolve_offsets, evolve_pending
@@ -94,8 +95,9 @@ def _apply_offset(groups: GroupTable, kind: int, key: bytes, record: StoredRecor
         group = groups[group_id] = new_group(group_id, record.timestamp_ms)
     partitions = group.offsets.get(topic)
     if partitions is None:
-        partitions = group.offsets[topic] = {}
-    partitions[partition] = commit
+        group.offsets[topic] = committed_offsets({partition: commit})
+    else:
+        partitions[partition] = commit
 
 
 def apply_commits(groups: GroupTable, stored: StoredCommits) -> None:
@@ -105,8 +107,9 @@ def apply_commits(groups: GroupTable, stored: StoredCommits) -> None:
         group = groups[stored.group_id] = new_group(stored.group_id, stored.timestamp_ms)
     partitions = group.offsets.get(stored.topic)
     if partitions is None:
-        partitions = group.offsets[stored.topic] = {}
-    partitions.update(zip(stored.partitions, stored.commits, strict=True))
+        group.offsets[stored.topic] = stored.commits
+    else:
+        partitions.update(stored.commits)
 
 
 # ---------------------------------------------------------------- transactions

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from coordinator.group import CommittedOffset
 from coordinator.loaded_record import LoadedRecord, StoredCommits
+from coordinator.offsets.committed_offsets import committed_offsets
 from coordinator.records import OFFSET_COMMIT, one_time, read_offset_key_prefix
 from protocol.compiled_codec import function_in_c
 from protocol.names import TopicId
@@ -186,8 +187,9 @@ def _add_run(
             StoredCommits(
                 group_id,
                 topic,
-                partitions[first:after],
-                commits[first:after],
+                committed_offsets(
+                    dict(zip(partitions[first:after], commits[first:after], strict=True))
+                ),
                 header.base_timestamp,
             )
         )
@@ -220,7 +222,8 @@ def _add_sole(
     group_id, topic = read_offset_key_prefix(key[len(run.key_length) :])
     topic_id = read_uuid(tail[len(_TAG_OF_TOPIC_ID) : -1])
     commit = CommittedOffset(offset, epoch, "", time, -1, topic_id)
-    found.append(StoredCommits(group_id, topic, (partition,), (commit,), header.base_timestamp))
+    commits = committed_offsets({partition: commit})
+    found.append(StoredCommits(group_id, topic, commits, header.base_timestamp))
     return True
 
 

@@ -71,6 +71,7 @@ Other values of consumer groups always have tags, which are left to the oracle."
 
 _RUNTIME: Final = (
     "codec_runtime.pxi",
+    "committed_offsets.pxi",
     "records.pxi",
     "assignments.pxi",
     "committed_partitions.pxi",

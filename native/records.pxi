@@ -1,7 +1,6 @@
 # Writing the batches of a coordinator: what storage/batch/record_batch.py and coordinator/records.py
 # do for the usual case, in one pass and without an object for each piece. The rest is left to them.
 
-from cpython.dict cimport PyDict_Next
 from cpython.list cimport PyList_SetSlice
 
 cdef enum:
@@ -106,26 +105,10 @@ def encode_batch(records, long long base_offset, long long timestamp_ms, int lea
     return batch
 
 
-cdef object CommittedOffset = None
-cdef Py_ssize_t at_offset, at_epoch, at_metadata, at_committed_ms, at_expire_ms, at_topic_id
-
-
-cdef use_committed_offset():
-    """Its module uses the codec: imported on first use."""
-    global CommittedOffset, at_offset, at_epoch, at_metadata, at_committed_ms, at_expire_ms, at_topic_id
-    found = _import("coordinator.group", "CommittedOffset")
-    at_offset = _offset_of(found, "committed_offset")
-    at_epoch = _offset_of(found, "leader_epoch")
-    at_metadata = _offset_of(found, "metadata")
-    at_committed_ms = _offset_of(found, "committed_at_ms")
-    at_expire_ms = _offset_of(found, "expire_at_ms")
-    at_topic_id = _offset_of(found, "topic_id")
-    CommittedOffset = found
-
-
-def add_offset_commits(list records, bytes prefix, dict commits, tags_of):
-    """As records.add_offset_commits, values of version 4; False if a commit has metadata or an
-    expiry of its own, and then nothing is added. `tags_of` makes the last part of a value."""
+def add_offset_commits(list records, bytes prefix, commits, tags_of):
+    """As records.add_offset_commits, values of version 4; False if this is no dict, or a commit has
+    metadata or an expiry of its own. Then nothing is added. `tags_of` makes the end of a value."""
+    if type(commits) is not dict: return False
     cdef Py_ssize_t before = len(records), at = 0, prefix_size = PyBytes_GET_SIZE(prefix)
     cdef PyObject* index
     cdef PyObject* found
@@ -134,7 +117,7 @@ def add_offset_commits(list records, bytes prefix, dict commits, tags_of):
     cdef object tagged = None
     if CommittedOffset is None: use_committed_offset()
     try:
-        while PyDict_Next(commits, &at, &index, &found):
+        while PyDict_Next(<dict>commits, &at, &index, &found):
             commit = <object>found
             if type(commit) is not CommittedOffset: raise Odd
             if field(commit, at_metadata) or whole(field(commit, at_expire_ms)) != -1: raise Odd

@@ -4,13 +4,6 @@
 
 from sys import intern
 
-cdef extern from *:
-    """
-    static inline PyObject *new_struct(PyObject *cls)
-    { return ((PyTypeObject *)cls)->tp_alloc((PyTypeObject *)cls, 0); }
-    """
-    object new_struct(object)
-
 cdef enum:
     LENGTH_AT = 8
     MAGIC_AT = 16
@@ -20,7 +13,7 @@ cdef enum:
     ATTRIBUTES_AT = 21
     KEY_BYTES_MIN = 6  # its type, and a partition
     TOPIC_ID_BYTES = 16
-    COMMIT_FIELDS = 6
+    ROWS_RESERVED_MAX = 64  # a count in a header may lie
 
 cdef object StoredCommits = None
 
@@ -28,27 +21,7 @@ cdef object StoredCommits = None
 cdef use_stored_commits():
     global StoredCommits
     if CommittedOffset is None: use_committed_offset()
-    if len(CommittedOffset.__struct_fields__) != COMMIT_FIELDS: raise ImportError("other fields")
     StoredCommits = _import("coordinator.loaded_record", "StoredCommits")
-
-
-cdef inline void set_field(object struct, Py_ssize_t at, object value) noexcept:
-    """Of a struct that was just made: it has none yet."""
-    Py_INCREF(value)
-    (<PyObject**>(<char*><PyObject*>struct + at))[0] = <PyObject*>value
-
-
-cdef inline object new_commit(object offset, object epoch, object metadata, object committed_ms,
-                              object expire_ms, object topic_id):
-    """CommittedOffset(...), whose fields are where their descriptors say."""
-    commit = new_struct(CommittedOffset)
-    set_field(commit, at_offset, offset)
-    set_field(commit, at_epoch, epoch)
-    set_field(commit, at_metadata, metadata)
-    set_field(commit, at_committed_ms, committed_ms)
-    set_field(commit, at_expire_ms, expire_ms)
-    set_field(commit, at_topic_id, topic_id)
-    return commit
 
 
 def leading_batches(bytes chunk):
@@ -89,10 +62,11 @@ cdef object commits_of(bytes batch):
     cdef const char* start = PyBytes_AS_STRING(batch)
     cdef const char* prefix = NULL
     cdef const char* id_at = NULL
-    cdef Py_ssize_t left, end, key_size, value_size, metadata_size, prefix_size = -1
-    cdef long long time = 0, committed_ms
-    cdef object time_of = None, topic_id = None, no_expiry = -1
-    cdef list found = [], partitions = None, commits = None
+    cdef Py_ssize_t k, left, end, key_size, value_size, metadata_size, prefix_size = -1
+    cdef CommitRow row
+    cdef object topic_id = None
+    cdef CommitRows commits = None
+    cdef list found = []
     if StoredCommits is None: use_stored_commits()
     c.p, c.pos, c.end = <const unsigned char*>start, BATCH_HEADER_BYTES, PyBytes_GET_SIZE(batch)
     c.left, c.odd = 0, False
@@ -102,7 +76,7 @@ cdef object commits_of(bytes batch):
     left = <int>load_32(start + COUNT_AT)
     if left <= 0 or <int>load_32(start + LAST_DELTA_AT) < 0: return None
     timestamp_ms = load_64(start + BASE_TIMESTAMP_AT)
-    for _ in range(left):
+    for k in range(left):
         end = length_of(&c)
         end += c.pos
         if i8(&c) or i8(&c): return None  # attributes, the timestamp's delta
@@ -114,15 +88,15 @@ cdef object commits_of(bytes batch):
         value_size = length_of(&c)
         if c.odd or end != c.pos + value_size + 1: return None
         if i16(&c) != 4: return None  # the version of the value
-        offset = i64(&c)
-        epoch = i32(&c)
+        row.offset = i64(&c)
+        row.epoch = i32(&c)
         metadata_size = uvarint(&c) - 1
         if metadata_size < 0 or metadata_size > 0x7FFF or not has(&c, metadata_size): return None
         metadata = ""
         if metadata_size:
             metadata = PyUnicode_DecodeUTF8(start + c.pos, metadata_size, "rollcall.java")
         c.pos += metadata_size
-        committed_ms = i64(&c)
+        row.committed_ms = i64(&c)
         # One tag, which is the topic id; then no headers.
         if i8(&c) != 1 or i8(&c) or i8(&c) != TOPIC_ID_BYTES: return None
         if not has(&c, TOPIC_ID_BYTES): return None
@@ -134,45 +108,54 @@ cdef object commits_of(bytes batch):
         if prefix_size != key_size - 4 or memcmp(prefix, key, prefix_size):
             if key[0] or key[1] != 1: return None  # the type of the key
             if commits is not None:
-                found.append(stored(prefix, prefix_size, partitions, commits, timestamp_ms))
-            prefix, prefix_size, partitions, commits = key, key_size - 4, [], []
-        if time_of is None or time != committed_ms:
-            # One number for those that were committed together.
-            time = committed_ms
-            time_of = committed_ms
-        partitions.append(<int>load_32(key + prefix_size))
-        commits.append(new_commit(offset, epoch, metadata, time_of, no_expiry, topic_id))
+                found.append(stored(prefix, prefix_size, commits, timestamp_ms))
+            prefix, prefix_size, commits = key, key_size - 4, CommittedOffsets()
+            commits.reserve(min(left - k, ROWS_RESERVED_MAX))
+        row.partition = <int>load_32(key + prefix_size)
+        row.expire_ms = -1
+        row.metadata, row.topic_id = <PyObject*>metadata, <PyObject*>topic_id
+        commits.put(&row)
     if c.pos != c.end: return None
-    found.append(stored(prefix, prefix_size, partitions, commits, timestamp_ms))
+    found.append(stored(prefix, prefix_size, commits, timestamp_ms))
     return found
 
 
-cdef object stored(const char* prefix, Py_ssize_t size, list partitions, list commits,
-                   object timestamp_ms):
+cdef object stored(const char* prefix, Py_ssize_t size, CommitRows commits, object timestamp_ms):
     """`prefix` is a key up to its partition."""
     cdef Cursor c
     c.p, c.pos, c.end, c.left, c.odd = <const unsigned char*>prefix, 2, size, 0, False
     group_id, topic = text(&c, False, False), text(&c, False, False)
     if c.odd or c.pos != c.end: raise Odd
-    return StoredCommits(group_id, intern(topic), tuple(partitions), tuple(commits), timestamp_ms)
+    if commits.room > commits.used: commits.reserve(commits.used)
+    return StoredCommits(group_id, intern(topic), commits, timestamp_ms)
 
 
 def offsets_of_columns(list partitions, list offsets, list epochs, list metadata, list committed,
                        list expire, list ids):
     """The commits of a topic, by partition, from the columns of a snapshot. A column of one value
-    stands for all. None if the columns have other lengths."""
+    stands for all. None if the columns have other lengths, or values that fit no row."""
     cdef Py_ssize_t k, count = len(partitions)
     cdef list topic_ids = [read_uuid(raw) for raw in ids]
-    cdef dict found = {}
-    if StoredCommits is None: use_stored_commits()
-    if len(offsets) != count: return None
+    cdef CommitRows found = CommittedOffsets()
+    cdef CommitRow row
+    if len(offsets) != count or not count: return None
     for column in (epochs, metadata, committed, expire, topic_ids):
         if len(<list>column) != 1 and len(<list>column) != count: return None
-    for k in range(count):
-        found[partitions[k]] = new_commit(
-            offsets[k], nth(epochs, k), nth(metadata, k), nth(committed, k), nth(expire, k),
-            nth(topic_ids, k),
-        )
+    found.reserve(count)
+    try:
+        for k in range(count):
+            row.partition = int32_of(partitions[k])
+            row.offset = whole(offsets[k])
+            row.epoch = int32_of(nth(epochs, k))
+            row.committed_ms = whole(nth(committed, k))
+            row.expire_ms = whole(nth(expire, k))
+            text_of = nth(metadata, k)
+            topic_id = nth(topic_ids, k)
+            if type(text_of) is not str: return None
+            row.metadata, row.topic_id = <PyObject*>text_of, <PyObject*>topic_id
+            found.put(&row)
+    except (Odd, OverflowError):
+        return None
     return found
 
 

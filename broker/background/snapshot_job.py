@@ -227,7 +227,7 @@ class _NewestCommits:
 
     def _write_commits(self, commits: StoredCommits) -> None:
         prefix = offset_key_prefix(commits.group_id, commits.topic)
-        self._have_seen({prefix + _INT32.pack(partition) for partition in commits.partitions})
+        self._have_seen({prefix + _INT32.pack(partition) for partition in commits.commits})
         self._image.apply(commits)
 
     def _write_record(self, record: StoredRecord) -> None:

@@ -30,7 +30,7 @@ from coordinator.consumer.records import (
     TARGET_METADATA,
 )
 from coordinator.consumer.resolved import ResolvedRegularExpression
-from coordinator.group import CommittedOffset
+from coordinator.offsets.committed_offsets import OffsetsByTopic
 from coordinator.record_schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -70,7 +70,7 @@ _MEMBER_STATES: Final = {state.value: state for state in ConsumerMemberState}
 class RestoredGroup(Protocol):
     """What is asked of a group of any type before records of this type are written into it."""
 
-    offsets: dict[TopicName, dict[int, CommittedOffset]]
+    offsets: OffsetsByTopic
 
     @property
     def protocol_type(self) -> str | None: ...

@@ -258,7 +258,7 @@ def _of_listed(
 
 
 def _committed(committed: Mapping[int, CommittedOffset], wanted: Sequence[int]) -> Answers:
-    if _COMMITS_IN_C is not None and type(committed) is dict and type(wanted) is tuple:
+    if _COMMITS_IN_C is not None and type(wanted) is tuple:
         return cast("Answers", CommittedPartitions(wanted, _COMMITS_IN_C(committed, wanted)))
     return cast("Answers", CommittedPartitions(wanted, [*map(committed.get, wanted)]))
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from msgspec.structs import astuple
 
 from coordinator.group import CommittedOffset
+from coordinator.offsets.committed_offsets import CommittedOffsets, OffsetsByTopic
 from protocol.compiled_codec import function_in_c
 from protocol.names import TopicName
 from protocol.primitives import read_uuid
@@ -26,16 +27,12 @@ OffsetColumns = tuple[
 ]  # topic, partitions, and the fields of CommittedOffset
 
 
-def plain_offsets(
-    offsets: Mapping[TopicName, dict[int, CommittedOffset]],
-) -> list[OffsetColumns]:
+def plain_offsets(offsets: Mapping[TopicName, CommittedOffsets]) -> list[OffsetColumns]:
     return [_columns(topic, commits) for topic, commits in offsets.items()]
 
 
-def offsets_of_plain(
-    plain: Sequence[OffsetColumns],
-) -> dict[TopicName, dict[int, CommittedOffset]]:
-    found: dict[TopicName, dict[int, CommittedOffset]] = {}
+def offsets_of_plain(plain: Sequence[OffsetColumns]) -> OffsetsByTopic:
+    found: OffsetsByTopic = {}
     for columns in plain:
         commits = None if _COMMITS_IN_C is None else _COMMITS_IN_C(*columns[1:])
         if commits is None:
@@ -53,7 +50,7 @@ def commits_in_python(
     committed: list[int],
     expire: list[int],
     ids: list[bytes],
-) -> dict[int, CommittedOffset]:
+) -> CommittedOffsets:
     """The commits of one topic: the oracle of the function in C."""
     rows = zip(
         offsets,
@@ -67,7 +64,7 @@ def commits_in_python(
     return dict(zip(partitions, starmap(CommittedOffset, rows), strict=True))
 
 
-def _columns(topic: TopicName, commits: dict[int, CommittedOffset]) -> OffsetColumns:
+def _columns(topic: TopicName, commits: CommittedOffsets) -> OffsetColumns:
     rows = map(astuple, commits.values())
     offsets, epochs, metadata, committed, expire, ids = zip(*rows, strict=True)
     return (

@@ -336,7 +336,7 @@ def test_groups_without_members_share_their_empty_tables() -> None:
         group.check()
 
 
-@pytest.mark.pure  # a compiled function makes an int of its own each time
+@pytest.mark.pure  # rows of the compiled build have no object for a time
 def test_the_offsets_of_one_commit_share_their_time() -> None:
     at_ms = 1_700_000_000_123
     commits = [an_offset(n, CommittedOffset(n, 1, "", at_ms, -1, ID_1)) for n in range(3)]

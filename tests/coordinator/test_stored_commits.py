@@ -58,22 +58,30 @@ def batches(draw: st.DrawFn) -> bytes:
     return encode_batch(rows, draw(st.sampled_from((0, 7, 1 << 40))), AT_MS, 2)
 
 
-Row = tuple[str, str, int, CommittedOffset] | StoredRecord
+Adjacent = dict[tuple[str, str, int], CommittedOffset]
 
 
-def one_by_one(records: list[LoadedRecord]) -> list[Row]:
-    """Each commit by itself; what is no commit as it is."""
-    rows: list[Row] = []
+def one_by_one(records: list[LoadedRecord]) -> list[Adjacent | StoredRecord]:
+    """Each commit by itself, of adjacent ones the last for a partition; the rest as it is."""
+    rows: list[Adjacent | StoredRecord] = []
+
+    def add(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        adjacent = rows[-1] if rows else None
+        if not isinstance(adjacent, dict):
+            adjacent = {}
+            rows.append(adjacent)
+        adjacent[group_id, topic, partition] = committed
+
     for record in records:
         if isinstance(record, StoredCommits):
-            for partition, committed in zip(record.partitions, record.commits, strict=True):
-                rows.append((record.group_id, record.topic, partition, committed))
+            for partition, committed in record.commits.items():
+                add(record.group_id, record.topic, partition, committed)
             assert record.timestamp_ms == AT_MS
             continue
         assert isinstance(record, StoredRecord)
         if record_type(record.key) == OFFSET_COMMIT and record.value is not None:
             assert record.key is not None
-            rows.append((*read_offset_key(record.key), read_offset_commit_value(record.value)))
+            add(*read_offset_key(record.key), read_offset_commit_value(record.value))
         else:
             rows.append(record)
     return rows

@@ -596,7 +596,7 @@ def test_of_commits_that_replace_each_other_only_the_last_is_decoded(
 
     def seen(image: Image, record: StoredRecord | StoredCommits) -> None:
         if isinstance(record, StoredCommits):
-            decoded.extend(commit.committed_offset for commit in record.commits)
+            decoded.extend(commit.committed_offset for commit in record.commits.values())
         else:
             decoded.append(record.offset)
         apply(image, record)
