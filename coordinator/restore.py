@@ -20,7 +20,7 @@ from coordinator.consumer.restore import CONSUMER_RECORDS, apply_consumer_record
 from coordinator.events import GroupCreated
 from coordinator.group_types import AnyGroup, new_group
 from coordinator.loaded_record import StoredCommits
-from coordinator.offsets.committed_offsets import committed_offsets
+from coordinator.offsets.committed_offsets import offsets_by_partition
 from coordinator.offsets.end_of_transaction import decide_end_of_transaction
 from coordinator.offsets.events import OffsetsCommitted, PendingOffsetsEnded
 from coordinator.offsets.evolve import evolve_offsets, evolve_pending
@@ -95,7 +95,7 @@ def _apply_offset(groups: GroupTable, kind: int, key: bytes, record: StoredRecor
         group = groups[group_id] = new_group(group_id, record.timestamp_ms)
     partitions = group.offsets.get(topic)
     if partitions is None:
-        group.offsets[topic] = committed_offsets({partition: commit})
+        group.offsets[topic] = offsets_by_partition({partition: commit})
     else:
         partitions[partition] = commit
 

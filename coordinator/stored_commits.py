@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from coordinator.group import CommittedOffset
 from coordinator.loaded_record import LoadedRecord, StoredCommits
-from coordinator.offsets.committed_offsets import committed_offsets
+from coordinator.offsets.committed_offsets import offsets_by_partition
 from coordinator.records import OFFSET_COMMIT, one_time, read_offset_key_prefix
 from protocol.compiled_codec import function_in_c
 from protocol.names import TopicId
@@ -187,7 +187,7 @@ def _add_run(
             StoredCommits(
                 group_id,
                 topic,
-                committed_offsets(
+                offsets_by_partition(
                     dict(zip(partitions[first:after], commits[first:after], strict=True))
                 ),
                 header.base_timestamp,
@@ -222,7 +222,7 @@ def _add_sole(
     group_id, topic = read_offset_key_prefix(key[len(run.key_length) :])
     topic_id = read_uuid(tail[len(_TAG_OF_TOPIC_ID) : -1])
     commit = CommittedOffset(offset, epoch, "", time, -1, topic_id)
-    commits = committed_offsets({partition: commit})
+    commits = offsets_by_partition({partition: commit})
     found.append(StoredCommits(group_id, topic, commits, header.base_timestamp))
     return True
 

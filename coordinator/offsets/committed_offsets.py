@@ -16,7 +16,7 @@ CommittedOffsets = MutableMapping[int, CommittedOffset]
 
 OffsetsByTopic = dict[TopicName, CommittedOffsets]
 
-committed_offsets: Final[Callable[[Mapping[int, CommittedOffset]], CommittedOffsets]] = (
+offsets_by_partition: Final[Callable[[Mapping[int, CommittedOffset]], CommittedOffsets]] = (
     function_in_c("CommittedOffsets") or dict
 )
 """With the content of a mapping, which stays as it is."""

@@ -9,7 +9,7 @@ from sys import intern
 from typing import assert_never
 
 from coordinator.group_base import Group
-from coordinator.offsets.committed_offsets import committed_offsets
+from coordinator.offsets.committed_offsets import offsets_by_partition
 from coordinator.offsets.events import (
     NO_PRODUCER,
     OffsetEvent,
@@ -37,7 +37,7 @@ def evolve_offsets(group: Group, event: OffsetEvent) -> None:
             partitions = offsets.get(topic)
             if partitions is None:
                 # Interned: thousands of groups that read one topic share its name.
-                offsets[TopicName(intern(topic))] = committed_offsets(commits)
+                offsets[TopicName(intern(topic))] = offsets_by_partition(commits)
             else:
                 partitions.update(commits)
     elif isinstance(event, OffsetsDeleted):

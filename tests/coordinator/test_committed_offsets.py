@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.group import CommittedOffset
-from coordinator.offsets.committed_offsets import CommittedOffsets, committed_offsets
+from coordinator.offsets.committed_offsets import CommittedOffsets, offsets_by_partition
 from coordinator.offsets.plain_offsets import offsets_of_plain, plain_offsets
 from protocol.compiled_codec import function_in_c
 from protocol.names import TopicName
@@ -59,7 +59,7 @@ def step(table: CommittedOffsets, what: tuple[object, ...]) -> object:
         case ("update", dict(content)):
             table.update(content)
         case ("update from rows", dict(content)):
-            table.update(committed_offsets(content))
+            table.update(offsets_by_partition(content))
         case ("update from pairs", dict(content)):
             table.update(content.items())
         case _:
@@ -83,7 +83,7 @@ def assert_same(table: CommittedOffsets, model: dict[int, CommittedOffset]) -> N
 
 @given(contents, st.lists(steps, max_size=30))
 def test_any_steps(content: dict[int, CommittedOffset], what: list[tuple[object, ...]]) -> None:
-    table, model = committed_offsets(content), dict(content)
+    table, model = offsets_by_partition(content), dict(content)
     assert_same(table, model)
     for each in what:
         assert step(table, each) == step(model, each)
@@ -94,7 +94,7 @@ def test_any_steps(content: dict[int, CommittedOffset], what: list[tuple[object,
 def test_many_partitions_come_and_go(stride: int) -> None:
     """In order, and in an order that needs an index."""
     model = {n * stride % 1009: CommittedOffset(n) for n in range(1009)}
-    table = committed_offsets({})
+    table = offsets_by_partition({})
     for key, commit in model.items():
         table[key] = commit
     assert_same(table, model)
@@ -108,7 +108,7 @@ def test_many_partitions_come_and_go(stride: int) -> None:
 
 
 def test_a_change_of_size_ends_an_iteration() -> None:
-    table = committed_offsets({n: CommittedOffset(n) for n in range(3)})
+    table = offsets_by_partition({n: CommittedOffset(n) for n in range(3)})
     keys = iter(table)
     assert next(keys) == 0
     table[100] = CommittedOffset(1)
@@ -117,8 +117,8 @@ def test_a_change_of_size_ends_an_iteration() -> None:
 
 
 def test_a_copy_has_its_own_commits() -> None:
-    first = committed_offsets({3: CommittedOffset(7, metadata="mö" * 40)})
-    others = [committed_offsets(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
+    first = offsets_by_partition({3: CommittedOffset(7, metadata="mö" * 40)})
+    others = [offsets_by_partition(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
     del first[3]
     assert others == [{3: CommittedOffset(7, metadata="mö" * 40)}] * 3
     assert not first
@@ -127,7 +127,7 @@ def test_a_copy_has_its_own_commits() -> None:
 def test_an_answer_keeps_what_was_committed_when_it_was_decided() -> None:
     """Later commits, and deletions, change nothing in it: it may wait for the disk."""
     at_index_in_c = function_in_c("commits_at") if IS_COMPILED else None
-    table = committed_offsets({n: CommittedOffset(n, 2, f"note {n}") for n in (3, 1, 40)})
+    table = offsets_by_partition({n: CommittedOffset(n, 2, f"note {n}") for n in (3, 1, 40)})
     wanted = (40, 2, 3, 1, 1 << 40)
     found = [*map(table.get, wanted)] if at_index_in_c is None else at_index_in_c(table, wanted)
 
@@ -152,9 +152,9 @@ def test_a_snapshot_brings_them_back(content: dict[int, CommittedOffset]) -> Non
     if not content:
         return
     topic = TopicName("orders")
-    plain = plain_offsets({topic: committed_offsets(content)})
+    plain = plain_offsets({topic: offsets_by_partition(content)})
     (found,) = offsets_of_plain(plain).values()
-    assert type(found) is type(committed_offsets({}))
+    assert type(found) is type(offsets_by_partition({}))
     assert_same(found, content)
 
 
@@ -174,7 +174,7 @@ def test_a_snapshot_brings_them_back(content: dict[int, CommittedOffset]) -> Non
 def test_what_fits_no_row_changes_nothing(
     key: int, commit: CommittedOffset, fault: type[Exception]
 ) -> None:
-    table = committed_offsets({0: CommittedOffset(7)})
+    table = offsets_by_partition({0: CommittedOffset(7)})
     for change in (lambda: table.update({key: commit}), lambda: table.update([(key, commit)])):
         with pytest.raises(fault):
             change()
@@ -191,12 +191,12 @@ def test_texts_and_topic_ids_are_let_go() -> None:
     metadata, topic_id = "kept " * 9, UUID(int=1 << 90)
     before = sys.getrefcount(metadata), sys.getrefcount(topic_id)
     commit_of = (CommittedOffset(n, 1, metadata, 5, -1, topic_id) for n in count())
-    table = committed_offsets({n: next(commit_of) for n in range(40)})
+    table = offsets_by_partition({n: next(commit_of) for n in range(40)})
     for n in range(20):
         table[n] = next(commit_of)
     for n in range(0, 40, 2):
         table.pop(n)
-    copied: Mapping[int, CommittedOffset] | None = committed_offsets(table)
+    copied: Mapping[int, CommittedOffset] | None = offsets_by_partition(table)
     found = function_in_c("commits_at")
     assert found is not None
     answer = found(table, (1, 2, 3))
