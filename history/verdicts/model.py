@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from coordinator.member_identity import MemberIdentity
+from coordinator.member_identity import MemberIdentity, shared_text
 from history.lag.model import PartitionKey
 from history.lag.window import LagWindow
 from seams.text import first_of
@@ -142,7 +142,8 @@ def member_name(member: MemberIdentity) -> str:
 
 def member_key(member: MemberIdentity) -> str:
     """What stays when a member rejoins with a new id: its instance id, or client id and host."""
-    return member.group_instance_id or f"{member.client_id}@{member.client_host.lstrip('/')}"
+    key = member.group_instance_id or f"{member.client_id}@{member.client_host.lstrip('/')}"
+    return shared_text(key)  # it is kept for each member, and clients of one host are many
 
 
 def member_json(member: MemberIdentity) -> dict[str, object]:
