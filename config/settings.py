@@ -10,7 +10,7 @@ from config.limits import CleanerSettings, ServerLimits
 from coordinator.settings import GroupSettings, MigrationPolicy
 from history.index import IndexLimits
 from history.lag.store import LagLimits
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from history.verdicts.model import VerdictLimits
 from security.quotas.rate import QuotaWindow
 from security.quotas.settings import ClientQuotaSettings

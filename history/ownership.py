@@ -18,7 +18,6 @@ SyncGroup need not decode those of all members; the others are decoded when they
 """
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from struct import Struct, unpack_from
 from typing import Final, NamedTuple
@@ -203,10 +202,13 @@ class OwnershipChange:
         self._released_ms.setdefault(owner, at_ms)
         self._kept.setdefault(owner, kept)
         assignment = self._before.get(owner)
-        if assignment is not None:
-            with suppress(Malformed):  # then it stays, and `_holdings` raises
-                self._hold(owner, assignment)
-                del self._before[owner]
+        if assignment is None:
+            return
+        try:
+            self._hold(owner, assignment)
+        except Malformed:
+            return  # then it stays, and `_holdings` raises
+        del self._before[owner]
 
     def is_released(self, owner: str) -> bool:
         return owner in self._released_ms

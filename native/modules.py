@@ -123,6 +123,7 @@ COMPILED: Final = tuple(
     history.recording.consumer_turn
     history.recording.consumer_turn_recorder
     history.recording.direct_entries
+    history.recording.rebalance_tracker
     history.recording.reconciliation
     history.recording.recorder
     history.repeats

@@ -17,7 +17,7 @@ from history.entries import (
 )
 from history.entry_values import RequestClient
 from history.recording.offset_changes import chunks
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from seams.java_hash import partition_of
 from storage.batch.timed_batches import TimedRecord
 from storage.log.partition_log import PartitionLog

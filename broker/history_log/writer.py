@@ -24,7 +24,7 @@ from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.downtime import Downtime
 from history.recording.offset_changes import split_entries
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from history.recording.recorder import HistoryRecorder
 from protocol.names import HISTORY_TOPIC, GroupId
 from seams.java_hash import partition_of

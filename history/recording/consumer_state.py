@@ -6,8 +6,8 @@ from typing import Final
 from coordinator.group import GroupType
 from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
-from history.recording.rebalance_tracker import RecordLimits
 from history.recording.reconciliation import Reconciliations
+from history.recording.record_limits import RecordLimits
 from history.repeats import Repeats
 from protocol.names import GroupId, MemberId, TopicId, TopicName
 

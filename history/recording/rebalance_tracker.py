@@ -5,10 +5,9 @@ makes the entries of its steps. rebalance_start.py names the cause, history/owne
 what moved, history/story.py has the rest of what is known of a running rebalance.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from coordinator.classic.events import (
@@ -41,6 +40,7 @@ from history.recording.attribution import owner_of
 from history.recording.changed_topics import ChangedTopics
 from history.recording.member_changes import MemberChanges, RemovedMembers
 from history.recording.rebalance_start import Circumstances, rebalance_begun_entry
+from history.recording.record_limits import RecordLimits
 from history.story import end_rebalance
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, MemberId
@@ -54,18 +54,6 @@ LOADED_MS: Final = 10_000
 """A leader that rejoins so soon after a load had lost its coordinator and refreshed metadata."""
 
 T = TypeVar("T")
-
-
-class RecordLimits(Struct, frozen=True):
-    members: int = 200  # of a list in one record; the slowest come first
-    moves: int = 200  # partitions by name in one record
-    assignment_bytes: int = 1 << 20  # of all members; larger ones are not read
-    offsets: int = 1_000  # in one record; more go into several
-
-    def cut(self, members: Sequence[T]) -> tuple[tuple[T, ...], int]:
-        """The first members of a list, and how many are left out."""
-        first = tuple(members[: self.members])
-        return first, len(members) - len(first)
 
 
 class RunningRebalance:

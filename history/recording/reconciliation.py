@@ -17,7 +17,7 @@ from history.entries import Rebalance, RebalanceEndedEntry
 from history.entry_values import JoinedMember, MemberWait, PartitionMove
 from history.index import HistoryIndex
 from history.recording.consumer_turn import PartitionId, reconciled
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from history.story import MOVES_MAX, end_rebalance
 from protocol.names import GroupId, MemberId, TopicId
 from seams.now import Now

@@ -89,11 +89,8 @@ from history.recording.member_changes import (
     exceeded_poll_interval_ms,
 )
 from history.recording.offset_changes import aborted_entries, offset_entries
-from history.recording.rebalance_tracker import (
-    RebalanceTracker,
-    RecordLimits,
-    interrupted_entry,
-)
+from history.recording.rebalance_tracker import RebalanceTracker, interrupted_entry
+from history.recording.record_limits import RecordLimits
 from history.recording.steady_commits import SteadyCommits
 from history.repeats import Repeats
 from protocol.consumer_protocol import PROTOCOL_TYPE

@@ -12,7 +12,7 @@ from coordinator.events import Event
 from history.encoding import decode, encode
 from history.entries import HistoryEntry, Rebalance
 from history.index import HistoryIndex, IndexLimits
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from history.recording.recorder import HistoryRecorder
 from history.story import GroupStory
 from protocol.consumer_protocol import (

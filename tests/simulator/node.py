@@ -25,7 +25,7 @@ from coordinator.events import AnyEvent
 from coordinator.loaded_record import LoadedRecord
 from coordinator.settings import GroupSettings
 from history.index import HistoryIndex, IndexLimits
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
 from seams.now import Now

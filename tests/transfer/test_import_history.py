@@ -17,7 +17,7 @@ from history.entry_values import (
     OffsetChange,
     RequestClient,
 )
-from history.recording.rebalance_tracker import RecordLimits
+from history.recording.record_limits import RecordLimits
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
 from storage.batch.record_batch import stored_records
