@@ -204,10 +204,14 @@ def form(rig: Rig, seats: list[Seat]) -> None:
     rejoin(rig, seats)
 
 
-def rejoin(rig: Rig, seats: list[Seat]) -> None:
-    """All of the group join the next generation, and get their assignments."""
+def rejoin(rig: Rig, seats: list[Seat], *, waiting: Sequence[Seat] = ()) -> None:
+    """All of the group join the next generation, and get their assignments.
+
+    The JoinGroups of `waiting` have been sent: a second one would have an answer of its own.
+    """
     for seat in seats:
         seat.send(frame(join(seat)))
+    seats = [*seats, *waiting]
     while not answered(seats):
         for _ in range(TURNS_AT_ONCE):
             rig.turn()
@@ -236,7 +240,7 @@ def one_more(rig: Rig, seats: list[Seat]) -> Callable[[], None]:
         for number, seat in enumerate(seats):
             seat.send(heartbeats[number])
         rig.run_until(lambda: answered(seats))
-        rejoin(rig, seats + new)
+        rejoin(rig, seats, waiting=new)
         heartbeats[:] = [heartbeat_frame(seat) for seat in seats]
 
     def run() -> None:
