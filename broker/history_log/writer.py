@@ -307,8 +307,15 @@ class HistoryLog:
                 else:
                     self.events_lost += len(records)
         for entry in entries:
-            for listener in self._listeners:
+            self._notify(entry)
+
+    def _notify(self, entry: HistoryEntry) -> None:
+        """A listener that fails costs the others, and the entries after this one, nothing."""
+        for listener in self._listeners:
+            try:
                 listener(entry)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._observe(PartFailed("group history", error))
 
     def _append_to(self, partition: int, records: Sequence[Record], at_ms: int) -> bool:
         for _ in range(2):

@@ -107,3 +107,23 @@ async def test_with_a_reopened_journal_those_not_stored_have_not_happened(tmp_pa
         history.reopen()
         await asyncio.sleep(0)
         assert await entries(node) == []
+
+
+async def test_a_listener_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
+    async with Node(tmp_path) as node:
+        history = node.daemon.history
+        assert history is not None
+        heard: list[HistoryEntry] = []
+
+        def fail(_: HistoryEntry) -> None:
+            raise ZeroDivisionError
+
+        history.subscribe(fail)
+        history.subscribe(heard.append)
+        join(history, 1)
+        join(history, 2)
+        history.record_entry(GroupCreatedEntry("g", NOW.wall_ms, simple=False), NOW)
+    joined, also_joined, created = heard
+    assert isinstance(joined, MemberAddedEntry)
+    assert isinstance(also_joined, MemberAddedEntry)
+    assert isinstance(created, GroupCreatedEntry)
