@@ -39,6 +39,10 @@ class Rig:
         self.group_commit = GroupCommit(linger_ms, self.queue, lambda: self.is_urgent)
         self.group_commit.defer = self.loop.defer
 
+    def be_patient(self) -> None:
+        """A flusher that is not woken waits for longer than any test."""
+        self.group_commit._linger_s = HOUR_MS / 1000
+
     def enqueue(self, entry: str) -> None:
         self.queue.append(entry)
         self.group_commit.queued()
@@ -61,15 +65,9 @@ def ends(thread: threading.Thread) -> bool:
     return not thread.is_alive()
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flusher that is not woken waits for longer than any test."""
-    monkeypatch.setattr("storage.journal.group_commit.ADAPTIVE_LINGER_MS_MAX", HOUR_MS)
-
-
-@pytest.mark.usefixtures("patient")
 def test_the_flusher_is_woken_after_the_first_pass_that_brings_nothing() -> None:
     rig = Rig()
+    rig.be_patient()
     flusher = rig.flusher(lambda: rig.group_commit.sleep_until_work(None))
     rig.wait_until_it_sleeps()
     rig.enqueue("a")
@@ -85,18 +83,18 @@ def test_the_flusher_is_woken_after_the_first_pass_that_brings_nothing() -> None
     assert ends(flusher)
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_flusher_that_was_woken_does_not_linger_again() -> None:
     rig = Rig()
+    rig.be_patient()
     rig.enqueue("a")
     rig.loop.end_pass()
     rig.loop.end_pass()
     assert ends(rig.flusher(rig.group_commit.linger))
 
 
-@pytest.mark.usefixtures("patient")
 def test_after_a_flush_the_group_is_open_until_the_loop_has_read_every_request() -> None:
     rig = Rig()
+    rig.be_patient()
     rig.queue.append("came during the flush")
     rig.group_commit.open()
     flusher = rig.flusher(rig.group_commit.linger)
