@@ -359,19 +359,26 @@ class Connection(asyncio.Protocol):
     # The server's side.
 
     def flush(self) -> bool:
-        """Write the collected answers; True if a postponed request may be handled now."""
+        """Write the collected answers; True if there are postponed requests to handle now."""
         self._is_flush_due = False
         if self.lost:
             return False
         self._write()
-        return self._blocked and self._may_resume()
+        if not self._blocked or not self._may_resume():
+            return False
+        if self._has_unhandled or self._at_end:
+            return True
+        # Most often the client has waited for this answer: there is nothing to have a turn for.
+        self._blocked = False
+        self.resume_reading()
+        return False
 
     def resume(self) -> None:
         """A turn for the postponed requests, if they still may be handled."""
         if self.lost or not self._blocked or not self._may_resume():
             return
         self._blocked = False
-        if self._unread or self._frames or self._bad_end or self._at_end:
+        if self._has_unhandled or self._at_end:
             self._turn(b"")
         if not self._blocked:
             self.resume_reading()

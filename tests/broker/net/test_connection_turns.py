@@ -17,9 +17,10 @@ from broker.net.quotas import (
 )
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from seams.reply_token import ReplyToken
-from tests.broker.shell import commit, heartbeat
+from tests.broker.shell import commit, heartbeat, join
 from tests.broker.wire import READ_BYTES, Pipe, Wire
 
 SHORT_S = 0.000_25
@@ -224,3 +225,21 @@ def _make_slow(pipe: Pipe, work: Work) -> None:
         write(data)
 
     pipe.write = slow  # type: ignore[method-assign]
+
+
+def test_an_answer_after_which_nothing_waits_needs_no_turn() -> None:
+    """The members of a group that wait for each other ask nothing meanwhile."""
+    wire = Wire()
+    pipe = wire.connect()
+    pipe.ask(join())
+    pipe.arrive()
+    wire.server.reply(wire.core.asked[0][1], JoinGroupResponse())
+    wire.run_until_idle()
+    assert pipe.answered == [1]
+    assert wire.server.turns_resumed == 0
+
+    # And what comes next is handled when it arrives.
+    pipe.ask(heartbeat())
+    pipe.arrive()
+    assert len(wire.core.asked) == 2
+    assert wire.server.turns_resumed == 0
