@@ -2,9 +2,10 @@
 
 Implements the coordinator's `HistorySink`. The journal stores what a turn appends to
 `__consumer_offsets` and its history entries in one flush (`begin`, `end`): after a crash both are
-there or neither. Turns that store nothing else are recorded as well; of these, members that join
-wait for the next pass of the event loop, and are appended together. A fault here is logged and
-leaves a gap in the history; it never fails a turn.
+there or neither. Turns that store nothing else are recorded as well. Of these, members that join
+and rebalances that end wait for the next pass of the event loop: those of a pass are appended
+together, and the end of a rebalance after its last answer. A fault here is logged and leaves a gap
+in the history; it never fails a turn.
 
 The index in memory is the fold of the same entries (history/index.py). A start reads the tail of
 the topic, so that a rebalance which the stop interrupted is known.
@@ -16,10 +17,16 @@ from typing import Final
 
 from broker.history_log.reader import HistoryWindow, windows
 from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
+from coordinator.classic.events import GroupStabilized, MemberSynced
 from coordinator.events import Event
 from coordinator.group_types import AnyGroupView
 from history.encoding import encode
-from history.entries import HistoryEntry, MemberAddedEntry, OffsetsMovedEntry
+from history.entries import (
+    HistoryEntry,
+    MemberAddedEntry,
+    OffsetsMovedEntry,
+    RebalanceEndedEntry,
+)
 from history.entry_values import TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.downtime import Downtime
@@ -36,7 +43,7 @@ from storage.journal.journaled_log import JournaledLog
 EVENTS_PER_BATCH: Final = 16
 """Limited lists keep an entry at some 50 KB: a batch stays below what a Fetch asks for."""
 
-JOINS_PER_BATCH: Final = 100
+WAITING_PER_BATCH: Final = 100
 BATCH_BYTES_MAX: Final = 1 << 18
 """Of entries in one batch, if there are several: clients choose how long a name is."""
 
@@ -86,8 +93,8 @@ class HistoryLog:
         self._attach: Attach = _no_readers
         self.call_soon: CallSoon | None = None  # set by build.py; without it nothing waits
         self._loaded: list[HistoryEntry] = []  # not appended yet
-        self._joins: list[HistoryEntry] = []  # likewise, of turns that store nothing else
-        self._joined_at_ms = 0  # the newest of them
+        self._waiting: list[HistoryEntry] = []  # likewise, of turns that store nothing else
+        self._waiting_at_ms = 0  # the newest of them
         self._listeners: list[Callable[[HistoryEntry], None]] = []
         self._turn_listeners: list[TurnListener] = []
         self._warned_damage = False
@@ -117,7 +124,7 @@ class HistoryLog:
             entries = self.recorder.record(group, happened, now)
             if self._loaded:
                 self._append_loaded(now)  # later entries follow it
-            if self.call_soon is not None and _is_join(entries):
+            if self.call_soon is not None and _may_wait(entries, happened):
                 self._append_soon(entries[0], self.call_soon, now)
             elif entries:
                 self._append(entries, EVENTS_PER_BATCH, now)
@@ -181,7 +188,7 @@ class HistoryLog:
     def _reopen_logs(self) -> list[int]:
         self._logs.clear()
         self._loaded.clear()
-        self._joins.clear()
+        self._waiting.clear()
         return self._open_all()
 
     def _rebuild(self, tails: "Sequence[list[HistoryWindow] | Exception]") -> None:
@@ -275,25 +282,25 @@ class HistoryLog:
         entries, self._loaded = self._loaded, []
         self._append(entries, GROUPS_PER_BATCH, now)
 
-    def _append_soon(self, join: HistoryEntry, call_soon: CallSoon, now: Now) -> None:
+    def _append_soon(self, entry: HistoryEntry, call_soon: CallSoon, now: Now) -> None:
         """In the next pass of the event loop, or before the next entry of another kind."""
-        if not self._joins:
-            call_soon(self._append_joins)
-        self._joins.append(join)
-        self._joined_at_ms = now.wall_ms
-        if len(self._joins) >= JOINS_PER_BATCH:
-            self._append_joins()
+        if not self._waiting:
+            call_soon(self._append_waiting)
+        self._waiting.append(entry)
+        self._waiting_at_ms = now.wall_ms
+        if len(self._waiting) >= WAITING_PER_BATCH:
+            self._append_waiting()
 
-    def _append_joins(self) -> None:
-        joins, self._joins = self._joins, []
+    def _append_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
         try:
-            self._append_all(joins, JOINS_PER_BATCH, self._joined_at_ms)
+            self._append_all(waiting, WAITING_PER_BATCH, self._waiting_at_ms)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
     def _append(self, entries: Sequence[HistoryEntry], most: int, now: Now) -> None:
-        if self._joins:
-            self._append_joins()
+        if self._waiting:
+            self._append_waiting()
         self._append_all(entries, most, now.wall_ms)
 
     def _append_all(self, entries: Sequence[HistoryEntry], most: int, at_ms: int) -> None:
@@ -345,11 +352,13 @@ class HistoryLog:
             self._observe(HistoryLost(reason))
 
 
-def _is_join(entries: Sequence[HistoryEntry]) -> bool:
-    """Of a classic member and nothing else: such a turn has no records."""
+def _may_wait(entries: Sequence[HistoryEntry], happened: Sequence[Event]) -> bool:
+    """A classic member joins, or a rebalance is over: turns that have no records."""
     if len(entries) != 1:
         return False
     entry = entries[0]
+    if isinstance(entry, RebalanceEndedEntry):
+        return isinstance(happened[-1], GroupStabilized | MemberSynced)
     return isinstance(entry, MemberAddedEntry) and not entry.group_type
 
 

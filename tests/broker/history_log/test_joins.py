@@ -1,18 +1,25 @@
-"""Joins in the history: those of one pass of the event loop are appended together, in order."""
+"""Entries that wait for the next pass of the event loop: appended together, in order."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from broker.history_log.view import HistoryView
-from broker.history_log.writer import BATCH_BYTES_MAX, JOINS_PER_BATCH, HistoryLog
+from broker.history_log.writer import BATCH_BYTES_MAX, WAITING_PER_BATCH, HistoryLog
 from coordinator.classic.events import JoinKind, MemberAdded
 from coordinator.classic.group import ClassicGroup
 from coordinator.member_identity import MemberIdentity
-from history.entries import GroupCreatedEntry, HistoryEntry, MemberAddedEntry
+from history.entries import (
+    GroupCreatedEntry,
+    HistoryEntry,
+    MemberAddedEntry,
+    RebalanceEndedEntry,
+)
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.batch.record_batch import iter_batches
+from tests.broker.members import Member
 from tests.broker.node import Node
 
 G = GroupId("g")
@@ -89,14 +96,14 @@ async def test_batches_are_bounded_by_members_and_by_bytes(tmp_path: Path) -> No
     async with Node(tmp_path) as node:
         history = node.daemon.history
         assert history is not None
-        for number in range(JOINS_PER_BATCH + 1):
+        for number in range(WAITING_PER_BATCH + 1):
             join(history, number)
-        assert history.events_written == JOINS_PER_BATCH
+        assert history.events_written == WAITING_PER_BATCH
         await asyncio.sleep(0)
         for number in range(4):
             join(history, number, reason="x" * (BATCH_BYTES_MAX // 3))
         await asyncio.sleep(0)
-    assert batches(tmp_path) == [JOINS_PER_BATCH, 1, 2, 2]
+    assert batches(tmp_path) == [WAITING_PER_BATCH, 1, 2, 2]
 
 
 async def test_with_a_reopened_journal_those_not_stored_have_not_happened(tmp_path: Path) -> None:
@@ -107,6 +114,23 @@ async def test_with_a_reopened_journal_those_not_stored_have_not_happened(tmp_pa
         history.reopen()
         await asyncio.sleep(0)
         assert await entries(node) == []
+
+
+async def test_the_end_of_a_rebalance_waits_until_its_last_answer_is_written(
+    tmp_path: Path,
+) -> None:
+    async with Node(tmp_path) as node:
+        history = node.daemon.history
+        assert history is not None
+        later: list[Callable[[], None]] = []
+        heard: list[HistoryEntry] = []
+        history.call_soon = later.append
+        history.subscribe(heard.append)
+        await Member(await node.client()).enter()
+        assert not [entry for entry in heard if isinstance(entry, RebalanceEndedEntry)]
+        for append in later:
+            append()
+        assert isinstance(heard[-1], RebalanceEndedEntry)
 
 
 async def test_a_listener_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
