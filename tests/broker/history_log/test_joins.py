@@ -1,4 +1,4 @@
-"""Entries that wait for the next pass of the event loop: appended together, in order."""
+"""Waiting entries: those of one pass of the event loop are appended together, in order."""
 
 import asyncio
 from collections.abc import Callable
