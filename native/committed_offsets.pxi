@@ -54,6 +54,7 @@ cdef inline void set_field(object struct, Py_ssize_t at, object value) noexcept:
 
 cdef object commit_of(CommitRow* row):
     """CommittedOffset(...), whose fields are where their descriptors say."""
+    if CommittedOffset is None: use_committed_offset()  # the rows may be those of a load
     commit = new_struct(CommittedOffset)
     set_field(commit, at_offset, row.offset)
     set_field(commit, at_epoch, row.epoch)

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import count
 from uuid import UUID
@@ -206,3 +208,20 @@ def test_texts_and_topic_ids_are_let_go() -> None:
     table.clear()
     table[3] = CommittedOffset(1)
     assert (sys.getrefcount(metadata), sys.getrefcount(topic_id)) == before
+
+
+def test_a_process_may_begin_with_the_offsets_of_a_snapshot() -> None:
+    """Nothing has made or written one before the first is read."""
+    columns = ("t", [0, 1], [7, 8], [5], ["note"], [1], [-1], [UUID(int=7).bytes])
+    code = f"""if True:
+        from rollcall.program import use_program_path
+        use_program_path()
+        from uuid import UUID
+        from coordinator.offsets.plain_offsets import offsets_of_plain
+        print(offsets_of_plain([{columns!r}])["t"][1])
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == repr(CommittedOffset(8, 5, "note", 1, -1, UUID(int=7)))
