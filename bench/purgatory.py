@@ -1,7 +1,7 @@
 """Purgatory: operations a second, with a million delayed operations pending.
 
     .venv/bin/python -m bench.purgatory [--pending 1000000] [--rounds 3]
-    # the sources; the first command of RESULTS.md, with this module: the compiled build
+    # the sources; RESULTS.md begins with the command for the compiled build
 
 `insert` parks them, each under its own key and with a deadline within a minute. `touch` replaces
 each in random order by one with a later deadline, as a member does whose session is extended by a

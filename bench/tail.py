@@ -1,7 +1,7 @@
 """Tail: microseconds per record of what a start reads behind the newest snapshot.
 
     .venv/bin/python -m bench.tail [--records 200000] [--rounds 5]
-    # the sources; the first command of RESULTS.md, with this module: the compiled build
+    # the sources; RESULTS.md begins with the command for the compiled build
 
 The load's own steps, in one thread and in memory: the walk over a segment with its checksums, the
 records of each batch, and the groups that they are written into. By batches of commits as
