@@ -71,8 +71,6 @@ Observe = Callable[[AnyEvent], None]
 
 D = TypeVar("D")
 
-_NO_ERROR: Final = ErrorCode.NONE  # as in classic/group.py
-
 TURNS_OF_A_CHAIN_MAX: Final = 100
 """The longest chain known has nine turns; one without end would stop the process."""
 
@@ -144,7 +142,7 @@ class Shard:
         except Exception as failure:
             raise DecisionFailed(failure) from failure
         if group is not None and (
-            (error_code is _NO_ERROR and not group.lapsed_member_ids)
+            (error_code is ErrorCode.NONE and not group.lapsed_member_ids)
             or error_code is ErrorCode.REBALANCE_IN_PROGRESS
         ):
             member = group.members[request.member_id]

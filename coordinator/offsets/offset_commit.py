@@ -43,8 +43,6 @@ _GROUP_ID_NOT_FOUND_SINCE: Final = 9
 
 OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
 
-_NO_ERROR: Final = ErrorCode.NONE  # as in classic/group.py
-
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
 
@@ -254,11 +252,11 @@ def _commit(
             member_id, instance_id, generation_id, api_version
         )
     events: Sequence[Event] = ()
-    if error_code is not _NO_ERROR:
+    if error_code is not ErrorCode.NONE:
         if group is not None and error_code in OF_ANOTHER_EPOCH:
             partitions = _partitions_to_keep(known, settings)
             error_code = group.validate_earlier_commit(member_id, generation_id, partitions)
-        if error_code is not _NO_ERROR:
+        if error_code is not ErrorCode.NONE:
             if group is not None:
                 events = group.commit_refused(member_id, instance_id, error_code, now)
             return _answer(token, refused, _all_refused(known, error_code), events)

@@ -34,9 +34,6 @@ from protocol.names import ZERO_TOPIC_ID, ErrorCode, GroupState, TopicId, TopicN
 from protocol.primitives import echoed
 from seams.topics_view import TopicsView
 
-_NO_ERROR: Final = ErrorCode.NONE  # as in classic/group.py
-_DEAD: Final = GroupState.DEAD
-
 GROUP_ERROR_SINCE: Final = 2
 GROUPS_SINCE: Final = 8
 _TOPIC_IDS_SINCE: Final = 10
@@ -162,10 +159,10 @@ def fetch_offsets_of_group(
     `undescribable` None: the client may see all topics.
     """
     committed: Mapping[TopicName, Mapping[int, CommittedOffset]] = {}
-    if group is not None and group.state is not _DEAD:
+    if group is not None and group.state is not GroupState.DEAD:
         if wanted.member_id is not None or wanted.member_epoch >= 0:
             error_code = group.validate_offset_fetch(wanted.member_id, wanted.member_epoch)
-            if error_code is not _NO_ERROR:
+            if error_code is not ErrorCode.NONE:
                 return refuse_offset_fetch(wanted, api_version, error_code)
         committed = group.offsets
     if wanted.topics is None:

@@ -7,14 +7,10 @@ Kafka's counterpart: `ClassicGroup.validateMember` and `supportsProtocols`, and
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from coordinator.classic import events
 from coordinator.classic.group_view import ClassicGroupView
 from protocol.names import ApiKey, ErrorCode, GroupInstanceId, GroupState, MemberId
-
-# Looked up once: on Python 3.11 a look-up in an enumeration's class costs 0.1 µs.
-_NO_ERROR: Final = ErrorCode.NONE
 
 
 def check_member(
@@ -29,7 +25,7 @@ def check_member(
             return ErrorCode.FENCED_INSTANCE_ID
     if member_id not in group.members:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return _NO_ERROR
+    return ErrorCode.NONE
 
 
 def fenced(

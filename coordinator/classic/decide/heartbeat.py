@@ -18,11 +18,6 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.names import ApiKey, ErrorCode, GroupState
 from seams.now import Now
 
-# Looked up once: on Python 3.11 a look-up in an enumeration's class costs 0.1 µs.
-_NO_ERROR: Final = ErrorCode.NONE
-_DEAD: Final = GroupState.DEAD
-_PREPARING: Final = GroupState.PREPARING_REBALANCE
-
 HEARTBEAT_ANSWERS: Final = {
     error_code: HeartbeatResponse(error_code=error_code) for error_code in ErrorCode
 }
@@ -33,19 +28,19 @@ def judge_heartbeat(group: ClassicGroupView | None, request: HeartbeatRequest) -
     """The answer. With NONE and REBALANCE_IN_PROGRESS the member's session starts afresh."""
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is _DEAD:
+    if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if request.group_instance_id is not None or request.member_id not in group.members:
         error_code = check_member(group, request.member_id, request.group_instance_id)
-        if error_code is not _NO_ERROR:
+        if error_code is not ErrorCode.NONE:
             return error_code
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    if group.state is _PREPARING:
+    if group.state is GroupState.PREPARING_REBALANCE:
         # The session starts afresh even here: the member is alive, it merely has to rejoin.
         return ErrorCode.REBALANCE_IN_PROGRESS
     # Clients beat between the answers to their JoinGroup and their SyncGroup; that is no error.
-    return _NO_ERROR
+    return ErrorCode.NONE
 
 
 def decide_heartbeat(group: ClassicGroupView | None, command: Beat, now: Now) -> Outcome:

@@ -6,7 +6,6 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupSyncToClassicGroup`.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from coordinator.classic import events
 from coordinator.classic.commands import AssignmentStored, RefuseAssignment, Sync
@@ -29,12 +28,6 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Record
 
-_NO_ERROR: Final = ErrorCode.NONE  # as in classic/group.py
-_COMPLETING: Final = GroupState.COMPLETING_REBALANCE
-_DEAD: Final = GroupState.DEAD
-_EMPTY: Final = GroupState.EMPTY
-_PREPARING: Final = GroupState.PREPARING_REBALANCE
-
 
 def decide_sync_group(
     group: ClassicGroupView | None, command: Sync, now: Now, settings: GroupSettings
@@ -42,7 +35,7 @@ def decide_sync_group(
     """Refuse, hand out what is stored, or park; the leader's request stores the assignments."""
     request, token = command.request, command.token
     error_code = judge_sync(group, request)
-    if group is None or error_code is not _NO_ERROR:
+    if group is None or error_code is not ErrorCode.NONE:
         happened: tuple[events.MemberFenced, ...] = ()
         if group is not None and error_code is ErrorCode.FENCED_INSTANCE_ID:
             instance_id = request.group_instance_id
@@ -51,7 +44,7 @@ def decide_sync_group(
             )
         return Outcome(replies=(_refuse(token, error_code),), events=happened)
     member = group.members[request.member_id]
-    if group.state is _COMPLETING:
+    if group.state is GroupState.COMPLETING_REBALANCE:
         return _park(group, member, command, now, settings)
     if group.lapsed_member_ids:
         return resolve_lapses(group, member.member_id, command, now)
@@ -68,12 +61,12 @@ def decide_sync_group(
 
 def judge_sync(group: ClassicGroupView | None, request: SyncGroupRequest) -> ErrorCode:
     """The first reason to refuse, in Kafka's order; NONE when there is none."""
-    if group is None or group.state is _EMPTY:
+    if group is None or group.state is GroupState.EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is _DEAD:
+    if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error_code = check_member(group, request.member_id, request.group_instance_id)
-    if error_code is not _NO_ERROR:
+    if error_code is not ErrorCode.NONE:
         return error_code
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
@@ -81,9 +74,9 @@ def judge_sync(group: ClassicGroupView | None, request: SyncGroupRequest) -> Err
         request.protocol_name, group.protocol_name
     ):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group.state is _PREPARING:
+    if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    return _NO_ERROR
+    return ErrorCode.NONE
 
 
 def _contradicts(from_request: str | None, of_group: str | None) -> bool:

@@ -4,8 +4,6 @@ The busiest question about a consumer group, so it takes a short way (steady_ses
 it does not recognize goes through heartbeat.py, with the same answer.
 """
 
-from typing import Final
-
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.subscriptions import subscriptions_of
 from coordinator.consumer.decide.update_regex import NO_UPDATE, is_resolution_due
@@ -14,8 +12,6 @@ from coordinator.consumer.member import ConsumerMemberState
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from seams.now import Now
 from seams.reply_token import ReplyToken
-
-_STABLE: Final = ConsumerMemberState.STABLE  # as in classic/group.py
 
 
 def is_steady(
@@ -37,7 +33,7 @@ def is_steady(
     epoch = current.member_epoch
     return (
         request.member_epoch == epoch == group.assignment_epoch == group.epoch
-        and current.state is _STABLE
+        and current.state is ConsumerMemberState.STABLE
         and request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
         and request.rebalance_timeout_ms == -1

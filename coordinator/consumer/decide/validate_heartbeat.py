@@ -18,8 +18,6 @@ from protocol.messages.consumer_group_heartbeat import (
 from protocol.names import ErrorCode
 from seams.reply_token import ReplyToken
 
-_NO_ERROR: Final = ErrorCode.NONE  # as in classic/group.py
-
 _OWN_MEMBER_IDS_SINCE: Final = 1
 _NOT_GIVEN: Final = -1
 _TRIMMED: Final = "".join(map(chr, range(0x21)))  # what Java's `String.trim` removes
@@ -32,13 +30,13 @@ def forbid_heartbeat(
     if not context.settings.is_consumer_protocol_enabled:
         return ErrorCode.UNSUPPORTED_VERSION
     if not context.authorizer.is_enabled:
-        return _NO_ERROR
+        return ErrorCode.NONE
     if not context.authorizer.may_read_group(token, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     names = request.subscribed_topic_names
     if names and len(context.authorizer.describable_topics(token, names)) < len(set(names)):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return _NO_ERROR
+    return ErrorCode.NONE
 
 
 def validate_heartbeat(
