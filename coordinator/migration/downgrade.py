@@ -130,10 +130,17 @@ def convert_to_classic(
     reason: str,
     now: Now,
     topics: TopicsView,
+    joining: StayingMember | None = None,
 ) -> Conversion:
-    """The first member leads, in the order of Kafka's map of the group's members."""
+    """The first member leads, in the order of Kafka's map of the group's members.
+
+    `joining`: the member whose JoinGroup converts the group. It is added last, so it leads only a
+    group of its own.
+    """
     by_id = {member.metadata.member_id: member for member in staying}
     staying = [by_id[member_id] for member_id in timeline_order([*by_id], len(group.members))]
+    if joining is not None:
+        staying.append(joining)
     protocol_name = choose_protocol([_protocols(member) for member in staying])
     members = tuple(_converted(member, protocol_name, now, topics) for member in staying)
     generation_id = GenerationId(group.epoch)

@@ -107,7 +107,12 @@ def downgrade_by_join(
         if current != joining.found.current:
             happened.append(current_updated(group.group_id, joining.metadata, current, now))
     conversion = convert_to_classic(
-        group, _staying(group, joining, replaced), LAST_MEMBER_REPLACED, now, context.topics.view
+        group,
+        _staying(group, replaced),
+        LAST_MEMBER_REPLACED,
+        now,
+        context.topics.view,
+        StayingMember(joining.metadata, group.target_of(replaced.member_id), {}),
     )
     if is_unwritable(conversion, context.settings):
         return conversion_refused(group.group_id, RECORD_TOO_LARGE, now)
@@ -157,15 +162,12 @@ def _reconciled(
     return joining.found.current if current is None else current
 
 
-def _staying(
-    group: ConsumerGroupView, joining: JoiningMember, replaced: ConsumerMemberView
-) -> list[StayingMember]:
-    staying = [
+def _staying(group: ConsumerGroupView, replaced: ConsumerMemberView) -> list[StayingMember]:
+    return [
         staying_member(group, member)
         for member_id, member in group.members.items()
         if member_id != replaced.member_id
     ]
-    return [*staying, StayingMember(joining.metadata, group.target_of(replaced.member_id), {})]
 
 
 def _ended(

@@ -285,6 +285,21 @@ def test_the_only_member_may_be_replaced(world: World) -> None:
     assert world.group().state is GroupState.STABLE
 
 
+@pytest.mark.parametrize("member_id", ["b", "c", "d", "e"])
+def test_a_member_that_takes_a_place_leads_only_if_it_is_alone(
+    world: World, member_id: str
+) -> None:
+    """Kafka adds it behind the others, wherever its id is in the map of members."""
+    consumer, members = mixed(world, classic=1, instance_id="i")
+    consumer.leave(for_a_while=True)
+    consumer = ConsumerClient(world, member_id, instance_id="i")
+    consumer.join()
+    given_replaced(world, member_id=member_id)
+
+    assert world.group().members.keys() == {members[0].member_id, member_id}
+    assert world.group().leader_id == members[0].member_id
+
+
 def test_other_topics_make_the_target_stale_and_begin_a_rebalance(world: World) -> None:
     world.given_topics(t=4, u=1)
     consumer, _ = mixed(world, instance_id="i")
