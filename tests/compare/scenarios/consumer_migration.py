@@ -307,3 +307,17 @@ def a_static_consumer_becomes_classic_without_its_instance_id(script: Script) ->
     c.describe()
     c.join(member_id="c", instance_id="ic", protocols=ranged(topic))
     c.describe_consumers()
+
+
+@scenario("consumers")
+def a_static_consumer_that_becomes_classic_does_not_lead(script: Script) -> None:
+    """It is added behind the others, although its id comes first in Kafka's map of members."""
+    topic = script.subscribed_topic(partitions=2)
+    b, c = script.clients("b", "c")
+    b.consumer_join(topic, instance_id="ib")
+    c.consumer_join(topic, instance_id="ic")
+    b.join(member_id="b", instance_id="ib", protocols=ranged(topic))
+    c.join(member_id="c", instance_id="ic", protocols=ranged(topic))
+    c.describe()
+    c.join(instance_id="ic", protocols=ranged(topic, "other"), may_wait=True)
+    b.join(instance_id="ib", protocols=ranged(topic))
