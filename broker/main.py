@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -51,6 +52,10 @@ STRICT_FILES_VARIABLE: Final = "ROLLCALL_STRICT_FILES"
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """SIGHUP is a closed terminal: it stops the daemon cleanly, as it does Kafka, and no more."""
+
+REPEATED_SIGNAL_S: Final = 1.0
+"""The same signal within this time is no second one: `timeout` and `make` signal the process and
+its process group."""
 
 CONSOLE_WAITS_S: Final = 0.5
 """How long the console waits for the load: opening it takes CPU time that the load needs."""
@@ -257,13 +262,17 @@ def _on_signal(
             "Received a signal to stop; another one ends it at once", {"signal": number.name}
         )
     )
+    end = partial(_end_at_once, (number, monotonic()))
     for other in STOP_SIGNALS:
         if loop.remove_signal_handler(other):
-            signal.signal(other, _end_at_once)
+            signal.signal(other, end)
 
 
-def _end_at_once(number: int, _frame: FrameType | None) -> None:
+def _end_at_once(first: tuple[int, float], number: int, _frame: FrameType | None) -> None:
     """End as the signal does by default, after one line on stderr."""
+    first_number, first_s = first
+    if number == first_number and monotonic() - first_s < REPEATED_SIGNAL_S:
+        return
     name = signal.Signals(number).name
     words = f"rollcall: ended at once by a second signal ({name}); the next start recovers\n"
     with contextlib.suppress(OSError):

@@ -3,7 +3,6 @@
 Kafka's counterpart: `ConsumerGroupCommand`.
 """
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import click
 
 from cli.cluster_options import cluster_options, open_cluster, print_json
 from cli.groups import Commands
-from cli.tables import cell, say, table
+from cli.tables import cell, say, shell_words, table
 from protocol.java_text import LONG_MAX, LONG_MIN
 
 if TYPE_CHECKING:
@@ -373,8 +372,8 @@ def _address_words(bootstrap: str | None, command_config: Path | None) -> list[s
 
 
 def _undo_command(plan: "ResetPlan", address: Sequence[str]) -> str:
-    words = ["rollcall", "group", "reset", plan.group, *address, "--from-file", "-", "--execute"]
-    return shlex.join(words)
+    options = [*address, "--from-file", "-", "--execute"]
+    return shell_words(["rollcall", "group", "reset"], plan.group, options)
 
 
 def _plan_json(plan: "ResetPlan", address: Sequence[str], *, executed: bool) -> dict[str, object]:

@@ -26,6 +26,8 @@ def main() -> None:
     _open_standard_streams()
     if sys.stdout is None and not is_daemon:  # the daemon warns of it and serves
         sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8")
     if is_daemon:
         from rollcall.lean_imports import import_without
 

@@ -1,5 +1,6 @@
 """Tables for people: aligned columns, with `-` for a value that is missing."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 import click
@@ -23,6 +24,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def say(lines: Iterable[str]) -> None:
     """Print lines for people: each stays one line, whatever the names in it hold."""
     click.echo("\n".join(map(printable, lines)))
+
+
+def shell_words(command: Sequence[str], argument: str, options: Sequence[str] = ()) -> str:
+    """A command line to copy into a shell. An argument such as `-x` stands behind `--`."""
+    is_option = argument.startswith("-")
+    words = [*options, "--", argument] if is_option else [argument, *options]
+    return shlex.join([*command, *words])
 
 
 def cell(fact: object) -> str:

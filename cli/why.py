@@ -12,7 +12,7 @@ import click
 
 from cli.admin import Expected, admin_option, ask_admin
 from cli.clock import InstantParam
-from cli.tables import cell, say, table
+from cli.tables import cell, say, shell_words, table
 
 _REBALANCES: Expected = {"rebalances": list, "stories": list}
 _EVENTS: Expected = {"events": list}
@@ -134,7 +134,7 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
     if isinstance(verdicts, list) and verdicts:
         yield ""
         yield from map(str, verdicts)
-        yield f"The remedy: rollcall verdicts {group}"
+        yield f"The remedy: {shell_words(['rollcall', 'verdicts'], group)}"
     stories = answer["stories"]
     assert isinstance(stories, list)
     for story in stories:

@@ -110,10 +110,17 @@ class AdminConnection(web.RequestHandler):
             self._at.write(_HEAD_TOO_LARGE)
             self._at.close()
 
-    def eof_received(self) -> None:
-        """As without TLS: a client that has closed its half has no interest in an answer."""
+    def eof_received(self) -> bool:  # type: ignore[override]  # the library's closes at once
+        """The client asks nothing more: `nc` and `socat` say so behind their request.
+
+        A whole request is still answered, but an answer without an end stops here.
+        """
+        if self._head_bytes is None and self.on_lost is None:
+            self.close()  # as soon as it is answered
+            return True
         if self._at is not None:
             self._at.close()
+        return False
 
     def secured(self, _certificate: bytes | None) -> bool:
         """As `PlainConnection` of broker/net/tls/channel.py: no client certificate is asked for."""

@@ -143,15 +143,15 @@ class HistoryApi:
         self, request: web.Request
     ) -> tuple[HistoryView | None, str | None, web.Response | None]:
         """Where to ask, of which group (None: of all); or why not."""
-        group_id = request.query.get("group")
+        group_id = request.query.get("group")  # the empty one is a group, too
         is_all = request.query.get("all") == "true"
-        if not group_id and not is_all:
-            return None, "", refusal(400, "group=G is missing, or all=true")
-        if group_id and is_all:
+        if group_id is None and not is_all:
+            return None, None, refusal(400, "group=G is missing, or all=true")
+        if group_id is not None and is_all:
             return None, "", refusal(400, "group=G and all=true: which of them?")
         if self._daemon.health.reason == "loading":
             return None, group_id, refusal(503, "loading")
-        return self._view, group_id or None, None
+        return self._view, group_id, None
 
     def _knows(self, group_id: str) -> bool:
         return self._daemon.coordinator.knows(GroupId(group_id))

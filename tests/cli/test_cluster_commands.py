@@ -43,7 +43,8 @@ class Cluster:
         return done.out
 
     def json(self, words: str) -> object:
-        document: object = json.loads(self.say(f"{words} --json"))
+        group, command, *arguments = words.split(" ", 2)
+        document: object = json.loads(self.say(" ".join((group, command, "--json", *arguments))))
         return document
 
     def offsets(self, group: str) -> dict[int, object]:
@@ -187,19 +188,23 @@ def test_an_offset_outside_the_log_is_moved_to_its_end_with_kafkas_warning(
     assert cluster.offsets("g") == {0: 6}
 
 
-def test_what_undoes_a_reset_is_a_command_that_works(cluster: Cluster, tmp_path: Path) -> None:
-    remove(cluster, "g")
-    cluster.say("group reset g --topic orders:0 --to-offset 3 --execute")
-    shown = cluster.say("group reset g --topic orders --to-latest --execute")
-    assert cluster.offsets("g") == {0: 6, 1: 6}
+@pytest.mark.parametrize("group", ["undone", "two words", "-x", "it's --all"])
+def test_what_undoes_a_reset_is_a_command_that_works(cluster: Cluster, group: str) -> None:
+    name = f"-- {shlex.quote(group)}"
+    cluster.say(f"group reset --topic orders:0 --to-offset 3 --execute {name}")
+    shown = cluster.say(f"group reset --topic orders --to-latest --execute {name}")
+    assert cluster.offsets(name) == {0: 6, 1: 6}
     script = shown.partition("To undo it:\n")[2]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "ROLLCALL_BOOTSTRAP": cluster.bootstrap}
     subprocess.run(
         ["/bin/sh", "-e"], input=script.encode(), env=environment, check=True, timeout=60
     )
-    assert cluster.offsets("g") == {0: 3}
+    assert cluster.offsets(name) == {0: 3}
 
+
+def test_a_reset_takes_the_rows_of_its_group(cluster: Cluster, tmp_path: Path) -> None:
+    remove(cluster, "g")
     rows = tmp_path / "offsets.csv"
     rows.write_text("orders,0,1\nother-group,orders,1,1\n")
     cluster.say(f"group reset g --from-file {rows} --execute")

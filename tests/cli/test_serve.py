@@ -158,5 +158,17 @@ def test_a_ready_line_that_nobody_can_read_ends_no_daemon(tmp_path: Path, stdout
     assert not [path for path in (tmp_path / "data").rglob("*") if b"ready:" in _content(path)]
 
 
+def test_a_daemon_whose_parent_closed_stderr_serves(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", str(ROLLCALL), "serve", *FREE_PORTS]
+    process = subprocess.Popen([*command, "--data-dir", data], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"rollcall ready: ")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not [path for path in data.rglob("*") if b"Starting up." in _content(path)]
+
+
 def _content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() and path.stat().st_size < 1_000_000 else b""

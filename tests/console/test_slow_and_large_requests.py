@@ -210,6 +210,17 @@ async def test_who_closes_its_half_is_gone(tmp_path: Path, with_tls: bool) -> No
                 await asyncio.sleep(0.001)
 
 
+async def test_a_request_before_the_end_of_its_half_is_answered(tmp_path: Path) -> None:
+    async with admin_port(tmp_path, with_tls=False) as port:
+        for ending in (b"\r\n", b"Connection: keep-alive\r\n\r\n"):
+            reader, writer = await port.connect()
+            writer.write(HEAD + ending)
+            writer.write_eof()
+            answer = await rest(reader, writer)
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert answer.endswith(b"ok\n")
+
+
 async def test_closed_connections_are_freed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

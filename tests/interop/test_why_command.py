@@ -14,6 +14,9 @@ import msgpack
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
+from kafka.structs import OffsetAndMetadata
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import create_topic
@@ -135,6 +138,18 @@ def test_a_group_whose_name_has_odd_letters(daemon: Daemon) -> None:
     name = "a/b?c=d&e f+ü%2F"
     come_and_go(daemon, name, 1)
     assert f"Group {name}: Empty" in why(daemon, name)
+
+
+def test_the_empty_group_id_has_a_history(daemon: Daemon) -> None:
+    tool = KafkaConsumer(bootstrap_servers=daemon.bootstrap, group_id="", enable_auto_commit=False)
+    tool.commit({KafkaPartition("read", 0): OffsetAndMetadata(4, "", -1)})
+    tool.close()
+
+    def events() -> str:
+        return rollcall("history", "", "--admin", daemon.admin).stdout
+
+    until("the commit to be readable", lambda: "read-0 none -> 4" in events())
+    assert "Group : Empty" in rollcall("why", "", "--admin", daemon.admin).stdout
 
 
 def test_history_lists_events_and_who_moved_offsets(daemon: Daemon) -> None:

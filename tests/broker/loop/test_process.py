@@ -177,6 +177,36 @@ def test_a_second_signal_ends_it_at_once_and_says_so() -> None:
     )
 
 
+STOPS_AT_TIMES = """
+import asyncio, os, signal, uvloop
+from broker import main
+
+async def stop_for_ever():
+    stop_requested = asyncio.Event()
+    main.monotonic = lambda: 5.0
+    main.listen_to_signals(asyncio.get_running_loop(), stop_requested, print)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await stop_requested.wait()
+    for _ in range(4):
+        os.kill(os.getpid(), signal.SIGTERM)
+    print("goes on", flush=True)
+    main.monotonic = lambda: 5.0 + main.REPEATED_SIGNAL_S
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.Event().wait()
+
+uvloop.run(stop_for_ever())
+"""
+
+
+def test_a_signal_that_comes_twice_at_once_is_one() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPS_AT_TIMES], capture_output=True, text=True, timeout=60,
+        check=False, cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert ended.stdout.endswith("goes on\n")
+    assert ended.returncode == -signal.SIGTERM
+
+
 def test_a_client_is_shown_as_java_shows_it() -> None:
     assert client_host("127.0.0.1") == "/127.0.0.1"
     assert client_host("::1") == "/0:0:0:0:0:0:0:1"
