@@ -75,6 +75,7 @@ _RUNTIME: Final = (
     "records.pxi",
     "assignments.pxi",
     "committed_partitions.pxi",
+    "accepted_commits.pxi",
     "stored_commits.pxi",
     "java_hash.pxi",
 )

@@ -106,40 +106,50 @@ def encode_batch(records, long long base_offset, long long timestamp_ms, int lea
 
 
 def add_offset_commits(list records, bytes prefix, commits, tags_of):
-    """As records.add_offset_commits, values of version 4; False if this is no dict, or a commit has
-    metadata or an expiry of its own. Then nothing is added. `tags_of` makes the end of a value."""
-    if type(commits) is not dict: return False
-    cdef Py_ssize_t before = len(records), at = 0, prefix_size = PyBytes_GET_SIZE(prefix)
+    """As records.add_offset_commits, values of version 4; False if a commit has metadata or an expiry
+    of its own, or does not fit. Then nothing is added. `tags_of` makes the end of a value."""
+    cdef Py_ssize_t before = len(records), at = 0
+    cdef int k
     cdef PyObject* index
     cdef PyObject* found
-    cdef bytes key, value, tags = b""
-    cdef char* p
-    cdef object tagged = None
-    if CommittedOffset is None: use_committed_offset()
+    cdef CommitRows rows
+    cdef CommitRow row
+    cdef PyObject* tagged = NULL
+    cdef bytes tags = b""
     try:
-        while PyDict_Next(<dict>commits, &at, &index, &found):
-            commit = <object>found
-            if type(commit) is not CommittedOffset: raise Odd
-            if field(commit, at_metadata) or whole(field(commit, at_expire_ms)) != -1: raise Odd
-            topic_id = field(commit, at_topic_id)
-            if topic_id is not tagged:
-                tags = tags_of(topic_id)
-                tagged = topic_id
-            partition = whole(<object>index)
-            if not -0x80000000LL <= partition <= 0x7FFFFFFF: raise Odd
-            key = PyBytes_FromStringAndSize(NULL, prefix_size + 4)
-            big_endian(raw(PyBytes_AS_STRING(key), prefix, prefix_size), partition, 4)
-            value = PyBytes_FromStringAndSize(NULL, PLAIN_VALUE_BYTES + PyBytes_GET_SIZE(tags))
-            p = big_endian(PyBytes_AS_STRING(value), 4, 2)
-            p = big_endian(p, whole(field(commit, at_offset)), 8)
-            epoch = whole(field(commit, at_epoch))
-            if not -0x80000000LL <= epoch <= 0x7FFFFFFF: raise Odd
-            p = big_endian(p, epoch, 4)
-            p[0] = 1
-            p = big_endian(p + 1, whole(field(commit, at_committed_ms)), 8)
-            raw(p, tags, PyBytes_GET_SIZE(tags))
-            records.append((key, value))
+        if isinstance(commits, CommitRows):
+            rows = commits
+            for k in range(rows.used):
+                row = rows.rows[k]
+                if row.metadata == NULL: continue
+                if row.topic_id != tagged: tags, tagged = tags_of(<object>row.topic_id), row.topic_id
+                records.append(record_of(&row, prefix, tags))
+        elif type(commits) is dict:
+            while PyDict_Next(<dict>commits, &at, &index, &found):
+                row_of(&row, <object>index, <object>found)
+                if row.topic_id != tagged: tags, tagged = tags_of(<object>row.topic_id), row.topic_id
+                records.append(record_of(&row, prefix, tags))
+        else:
+            return False
     except Exception:
         PyList_SetSlice(records, before, len(records), [])
         return False
     return True
+
+
+cdef object record_of(CommitRow* row, bytes prefix, bytes tags):
+    """Key and value."""
+    cdef Py_ssize_t prefix_size = PyBytes_GET_SIZE(prefix)
+    cdef bytes key, value
+    cdef char* p
+    if PyUnicode_GET_LENGTH(<object>row.metadata) or row.expire_ms != -1: raise Odd
+    key = PyBytes_FromStringAndSize(NULL, prefix_size + 4)
+    big_endian(raw(PyBytes_AS_STRING(key), prefix, prefix_size), row.partition, 4)
+    value = PyBytes_FromStringAndSize(NULL, PLAIN_VALUE_BYTES + PyBytes_GET_SIZE(tags))
+    p = big_endian(PyBytes_AS_STRING(value), 4, 2)
+    p = big_endian(p, row.offset, 8)
+    p = big_endian(p, row.epoch, 4)
+    p[0] = 1
+    p = big_endian(p + 1, row.committed_ms, 8)
+    raw(p, tags, PyBytes_GET_SIZE(tags))
+    return key, value

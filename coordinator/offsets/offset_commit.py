@@ -12,7 +12,7 @@ With heartbeats the most frequent request: one where all topics are known takes 
 Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -23,6 +23,7 @@ from coordinator.offsets.events import OffsetsCommitted, OffsetsOfTopics
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_commits, batch_bytes_at_most
 from coordinator.settings import GroupSettings
+from protocol.compiled_codec import function_in_c
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -46,6 +47,9 @@ OF_ANOTHER_EPOCH: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
 
+Accepted = tuple[list[OffsetCommitResponsePartition], Mapping[int, CommittedOffset]]
+"""Of one topic: the answer to each of its partitions, and the offsets to keep."""
+
 NONE_UNREADABLE: Final[frozenset[TopicName]] = frozenset()
 
 RETENTION_NOT_GIVEN: Final = -1
@@ -53,14 +57,10 @@ NO_EXPIRY: Final = -1
 
 # The answer "stored" is the same for partition 0 of every topic, and so on; nobody writes to it.
 _KEPT: Final = 1_024
-_STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(_KEPT))
+STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(_KEPT))
 
 _SURELY_FIT: Final = 20
 """So many records, each with the longest strings there can be, fit into any batch."""
-
-
-_COMMITTED: Final[Callable[..., CommittedOffset]] = CommittedOffset
-"""Takes objects where the class wants numbers."""
 
 
 def decide_offset_commit(
@@ -323,42 +323,60 @@ def _judge_partitions(
     known: list[KnownTopic],
     now_wall_ms: int,
     settings: GroupSettings,
-) -> tuple[list[OffsetCommitResponseTopic], list[tuple[TopicName, dict[int, CommittedOffset]]]]:
+) -> tuple[list[OffsetCommitResponseTopic], OffsetsOfTopics]:
     """The answers, and the offsets to keep: all but those with too much metadata."""
-    # An object each for all partitions: the compiled build makes one of each number it hands on.
-    committed_at_ms: object = now_wall_ms
-    expire_at_ms: object = _expiry(request.retention_time_ms, now_wall_ms)
     metadata_max = settings.offset_metadata_max_bytes
+    expire_at_ms = _expiry(request.retention_time_ms, now_wall_ms)
     answers: list[OffsetCommitResponseTopic] = []
-    offsets: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
+    offsets: list[tuple[TopicName, Mapping[int, CommittedOffset]]] = []
     for name, topic_id, partitions in known:
-        commits: dict[int, CommittedOffset] = {}
-        verdicts: list[OffsetCommitResponsePartition] = []
-        for partition in partitions:
-            index = partition.partition_index
-            metadata = partition.committed_metadata
-            if metadata and (
-                _java_length_exceeds(metadata, metadata_max) or not fits_string(metadata)
-            ):
-                verdicts.append(
-                    OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                )
-                continue
-            verdicts.append(
-                _STORED[index] if index < _KEPT else OffsetCommitResponsePartition(index)
+        accepted: Accepted | None = None
+        if _ACCEPT_IN_C is not None:
+            accepted = _ACCEPT_IN_C(
+                partitions, STORED, metadata_max, now_wall_ms, expire_at_ms, topic_id
             )
-            commits[index] = _COMMITTED(
-                partition.committed_offset,
-                partition.committed_leader_epoch,
-                metadata or "",
-                committed_at_ms,
-                expire_at_ms,
-                topic_id,
+        if accepted is None:
+            accepted = accept_in_python(
+                partitions, metadata_max, now_wall_ms, expire_at_ms, topic_id
             )
+        verdicts, commits = accepted
         answers.append(OffsetCommitResponseTopic(name, topic_id, verdicts))
         if commits:
             offsets.append((name, commits))
     return answers, offsets
+
+
+def accept_in_python(
+    partitions: Sequence[OffsetCommitRequestPartition],
+    metadata_max: int,
+    committed_at_ms: int,
+    expire_at_ms: int,
+    topic_id: TopicId,
+) -> Accepted:
+    """One topic's partitions: the oracle of the function in C."""
+    verdicts: list[OffsetCommitResponsePartition] = []
+    commits: dict[int, CommittedOffset] = {}
+    for partition in partitions:
+        index = partition.partition_index
+        metadata = partition.committed_metadata
+        if metadata and (_java_length_exceeds(metadata, metadata_max) or not fits_string(metadata)):
+            verdicts.append(
+                OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            )
+            continue
+        verdicts.append(STORED[index] if index < _KEPT else OffsetCommitResponsePartition(index))
+        commits[index] = CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            metadata or "",
+            committed_at_ms,
+            expire_at_ms,
+            topic_id,
+        )
+    return verdicts, commits
+
+
+_ACCEPT_IN_C: Final = function_in_c("accept_commits")
 
 
 def _expiry(retention_time_ms: int, now_wall_ms: int) -> int:

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.group import CommittedOffset
+from coordinator.offsets.committed_offsets import offsets_by_partition
 from coordinator.records import add_in_python, add_offset_commits, offset_key_prefix
 from protocol.compiled_codec import function_in_c
 from protocol.names import GroupId, TopicId, TopicName
@@ -35,6 +36,11 @@ def assert_same(commits: Mapping[int, CommittedOffset], version: int = 4) -> Non
     assert outcome(commits, version, in_python=False) == outcome(commits, version, in_python=True)
 
 
+def assert_same_in_rows(commits: Mapping[int, CommittedOffset], version: int = 4) -> None:
+    expected = outcome(commits, version, in_python=True)
+    assert outcome(offsets_by_partition(commits), version, in_python=False) == expected
+
+
 def commit_of(dice: random.Random, topic_ids: list[TopicId]) -> CommittedOffset:
     return CommittedOffset(
         dice.choice((0, -1, 1 << 40, (1 << 63) - 1, dice.randrange(1 << 62))),
@@ -52,7 +58,9 @@ def test_any_commits(version: int) -> None:
     topic_ids = [UUID(int=number) for number in (0, 1, 1 << 127)]
     for _ in range(500):
         partitions = [dice.choice((0, 1, 9, 1 << 20, (1 << 31) - 1)) for _ in range(4)]
-        assert_same({partition: commit_of(dice, topic_ids) for partition in partitions}, version)
+        commits = {partition: commit_of(dice, topic_ids) for partition in partitions}
+        assert_same(commits, version)
+        assert_same_in_rows(commits, version)
 
 
 def test_plain_commits_are_not_left_to_python() -> None:
@@ -62,6 +70,8 @@ def test_plain_commits_are_not_left_to_python() -> None:
     assert add is not None
     assert add(records, b"prefix", {3: CommittedOffset(7)}, lambda _topic_id: b"\x00")
     assert records[0][0] == b"prefix\x00\x00\x00\x03"
+    assert add(records, b"prefix", offsets_by_partition({4: CommittedOffset(8)}), lambda _: b"\x00")
+    assert records[1][0] == b"prefix\x00\x00\x00\x04"
 
 
 @pytest.mark.parametrize(
