@@ -5,6 +5,7 @@ Instants are milliseconds since the epoch, as in Kafka's records.
 
 import re
 from datetime import UTC, datetime, time, timedelta
+from math import isnan
 from typing import Final
 
 import click
@@ -75,6 +76,18 @@ class SecondsParam(click.ParamType[int]):
         seconds = 0 if found is None else int(found[1]) * _UNIT_MS[found[2]] // 1_000
         if not 1 <= seconds <= SECONDS_MAX:
             self.fail(f"{value!r} is not a duration such as 30s, 5m or 1h", param, ctx)
+        return seconds
+
+
+class SecondsRange(click.FloatRange):
+    """Seconds within limits. `nan` is within none, although it compares as less than neither."""
+
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return seconds
 
 

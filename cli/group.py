@@ -333,7 +333,7 @@ def _text_of(location: str) -> str:
     if len(content) > CSV_BYTES_MAX:
         raise WrongInput(f"{location}: larger than {CSV_BYTES_MAX} bytes")
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise WrongInput(f"{location} is not UTF-8") from None
 

@@ -3,6 +3,7 @@
 import click
 
 from cli.admin import Expected, admin_option, ask_admin
+from cli.clock import SecondsRange
 from seams.operator_error import WrongInput
 
 _GROUPS: Expected = {"groups": list, "groups_total": int, "matched": int, "at_ms": int}
@@ -12,7 +13,7 @@ _GROUPS: Expected = {"groups": list, "groups_total": int, "matched": int, "at_ms
 @click.option(
     "--every",
     "every_s",
-    type=click.FloatRange(0.2, 3_600),
+    type=SecondsRange(0.2, 3_600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -299,8 +299,9 @@ def parse_csv(text: str, group_id: str) -> dict[Place, int | None]:
 
 _DATETIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d(:?\d\d)?)?")
 _DURATION: Final = re.compile(
-    r"(?P<sign>-?)P(?:(?P<days>\d+)D)?"
-    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
+    r"(?P<sign>-?)P(?:(?P<days>\d{1,15})D)?"
+    r"(?:T(?:(?P<hours>\d{1,15})H)?(?:(?P<minutes>\d{1,15})M)?"
+    r"(?:(?P<seconds>\d{1,15}(?:\.\d{1,9})?)S)?)?"
 )
 
 
@@ -314,7 +315,8 @@ def parse_datetime(text: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError as bad:
         raise BadReset(f"{text!r} is not a time: {bad}") from None
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    # A negative timestamp of ListOffsets is the name of an offset: -1 is the end of the log.
+    return max(0, round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def parse_duration(text: str) -> int:

@@ -94,15 +94,20 @@ def _row(cells: list[str], place: str) -> CsvRow:
     group, topic, partition, offset = cells
     return CsvRow(
         _named(group, "group", place),
-        _named(topic, "topic", place),
+        _topic_named(topic, place),
         _number(partition, "partition", _INT32_MAX, place),
         _number(offset, "offset", _INT64_MAX, place),
     )
 
 
-def _named(text: str, what: str, place: str) -> str:
+def _topic_named(text: str, place: str) -> str:
     if not text:
-        raise BadText(f"{place}: the {what} name is empty")
+        raise BadText(f"{place}: the topic name is empty")
+    return _named(text, "topic", place)
+
+
+def _named(text: str, what: str, place: str) -> str:
+    """The empty group id is one, as in Kafka."""
     fault = unwritable_offset(text, "", "")
     if fault is not None:
         raise BadText(f"{place}: {fault.replace('group id', what)}: {text[:40]!r}")
@@ -174,7 +179,7 @@ def from_json(text: str, name: str, now_ms: int) -> Contents:
 
 def _read_offset(group: GroupContents, said: Mapping[str, Json], place: str, now_ms: int) -> None:
     where = (
-        _named(_text(said.get("topic"), place), "topic", place),
+        _topic_named(_text(said.get("topic"), place), place),
         _integer(said, "partition", None, 0, _INT32_MAX, place),
     )
     if where in group.offsets:

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from cli import clock
-from cli.clock import InstantParam, SecondsParam
+from cli.clock import InstantParam, SecondsParam, SecondsRange
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21T12:00Z
 
@@ -51,3 +51,13 @@ def test_a_duration_is_a_number_with_its_unit(said: str, seconds: int) -> None:
 def test_what_is_no_duration_is_refused(said: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a duration"):
         SecondsParam().convert(said, None, None)
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "0.1", "3601", "x"])
+def test_seconds_out_of_their_range_are_refused(said: str) -> None:
+    with pytest.raises(click.BadParameter):
+        SecondsRange(0.2, 3_600).convert(said, None, None)
+
+
+def test_seconds_may_have_a_fraction() -> None:
+    assert SecondsRange(0.2, 3_600).convert("0.5", None, None) == 0.5

@@ -206,7 +206,7 @@ def test_what_undoes_a_reset_is_a_command_that_works(cluster: Cluster, group: st
 def test_a_reset_takes_the_rows_of_its_group(cluster: Cluster, tmp_path: Path) -> None:
     remove(cluster, "g")
     rows = tmp_path / "offsets.csv"
-    rows.write_text("orders,0,1\nother-group,orders,1,1\n")
+    rows.write_text("orders,0,1\nother-group,orders,1,1\n", "utf-8-sig")  # as spreadsheets do
     cluster.say(f"group reset g --from-file {rows} --execute")
     assert cluster.offsets("g") == {0: 1}
 

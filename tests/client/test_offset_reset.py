@@ -15,6 +15,7 @@ from client.offset_reset import parse_duration as duration_ms
         ("1970-01-01T00:00:01.234Z", 1_234),
         ("1970-01-01T01:00:00+01:00", 0),
         ("2026-11-28T00:00:00.000", 1_795_824_000_000),
+        ("1969-12-31T23:59:59.999", 0),
     ],
 )
 def test_a_time_without_a_zone_is_utc(text: str, ms: int) -> None:
@@ -35,7 +36,9 @@ def test_a_duration_is_javas(text: str, ms: int) -> None:
     assert duration_ms(text) == ms
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "1D", "P1DT", "-PT1H", "P1Y", "PT1H1"])
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "1D", "P1DT", "-PT1H", "P1Y", "PT1H1", f"P{'9' * 400}D"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(BadReset):
         duration_ms(text)
