@@ -130,34 +130,158 @@ cdef object stored(const char* prefix, Py_ssize_t size, CommitRows commits, obje
     return StoredCommits(group_id, intern(topic), commits, timestamp_ms)
 
 
-def offsets_of_columns(list partitions, list offsets, list epochs, list metadata, list committed,
-                       list expire, list ids):
-    """The commits of a topic, by partition, from the columns of a snapshot. A column of one value
-    stands for all. None if the columns have other lengths, or values that fit no row."""
-    cdef Py_ssize_t k, count = len(partitions)
-    cdef list topic_ids = [read_uuid(raw) for raw in ids]
-    cdef CommitRows found = CommittedOffsets()
-    cdef CommitRow row
-    if len(offsets) != count or not count: return None
-    for column in (epochs, metadata, committed, expire, topic_ids):
-        if len(<list>column) != 1 and len(<list>column) != count: return None
-    found.reserve(count)
+# The blob of a group in a snapshot: msgpack. Its last field are its offsets, in columns.
+
+cdef enum:
+    OFFSET_COLUMNS = 7
+    NESTED_MAX = 16
+
+
+def plain_of_blob(bytes blob):
+    """What `plain_of` gave for a group, with its commits by topic in the last place in place of
+    their columns. None if anything is unusual."""
+    cdef Cursor c
+    cdef Py_ssize_t k, count
+    c.p, c.pos, c.end = <const unsigned char*>PyBytes_AS_STRING(blob), 0, PyBytes_GET_SIZE(blob)
+    c.left, c.odd = 0, False
     try:
-        for k in range(count):
-            row.partition = int32_of(partitions[k])
-            row.offset = whole(offsets[k])
-            row.epoch = int32_of(nth(epochs, k))
-            row.committed_ms = whole(nth(committed, k))
-            row.expire_ms = whole(nth(expire, k))
-            text_of = nth(metadata, k)
-            topic_id = nth(topic_ids, k)
-            if type(text_of) is not str: return None
-            row.metadata, row.topic_id = <PyObject*>text_of, <PyObject*>topic_id
-            found.put(&row)
-    except (Odd, OverflowError):
+        count = packed_array(&c)
+        if not count: return None
+        plain = [packed(&c, NESTED_MAX) for k in range(count - 1)]
+        plain.append(packed_commits(&c))
+    except Exception:
         return None
+    return None if c.odd or c.pos != c.end else plain
+
+
+cdef dict packed_commits(Cursor* c):
+    cdef Py_ssize_t k
+    cdef dict found = {}
+    for k in range(packed_array(c)):
+        if packed_array(c) != OFFSET_COLUMNS + 1: raise Odd
+        topic = packed(c, 0)
+        if type(topic) is not str or topic in found: raise Odd
+        found[intern(topic)] = packed_columns(c)
     return found
+
+
+cdef CommitRows packed_columns(Cursor* c):
+    """The commits of a topic."""
+    cdef Py_ssize_t k, count = packed_array(c)
+    cdef CommitRows found = CommittedOffsets()
+    cdef list texts, ids
+    cdef CommitRow* rows
+    if not count: raise Odd
+    rows = <CommitRow*>PyMem_Malloc(count * sizeof(CommitRow))
+    if rows == NULL: raise MemoryError
+    try:
+        for k in range(count): rows[k].partition = packed_int32(c)
+        if packed_array(c) != count: raise Odd
+        for k in range(count): rows[k].offset = packed_int(c)
+        if column_of(c, count):
+            for k in range(count): rows[k].epoch = packed_int32(c)
+        else:
+            rows[0].epoch = packed_int32(c)
+            for k in range(1, count): rows[k].epoch = rows[0].epoch
+        texts = [packed(c, 0) for k in range(count if column_of(c, count) else 1)]
+        if column_of(c, count):
+            for k in range(count): rows[k].committed_ms = packed_int(c)
+        else:
+            rows[0].committed_ms = packed_int(c)
+            for k in range(1, count): rows[k].committed_ms = rows[0].committed_ms
+        if column_of(c, count):
+            for k in range(count): rows[k].expire_ms = packed_int(c)
+        else:
+            rows[0].expire_ms = packed_int(c)
+            for k in range(1, count): rows[k].expire_ms = rows[0].expire_ms
+        ids = [read_uuid(packed(c, 0)) for k in range(count if column_of(c, count) else 1)]
+        for text_of in texts:
+            if type(text_of) is not str: raise Odd
+        if c.odd: raise Odd
+        found.reserve(count)
+        for k in range(count):
+            text_of, topic_id = nth(texts, k), nth(ids, k)
+            rows[k].metadata, rows[k].topic_id = <PyObject*>text_of, <PyObject*>topic_id
+            found.put(&rows[k])
+    finally:
+        PyMem_Free(rows)
+    return found
+
+
+cdef inline bint column_of(Cursor* c, Py_ssize_t count) except -1:
+    """Whether the column that begins here has a value for each row; if not, one stands for all."""
+    cdef Py_ssize_t values = packed_array(c)
+    if values == count: return True
+    if values != 1: raise Odd
+    return False
 
 
 cdef inline object nth(list column, Py_ssize_t k):
     return column[k] if len(column) > 1 else column[0]
+
+
+cdef object packed(Cursor* c, int nested_max):
+    """The value that begins here, as msgpack reads it."""
+    cdef int kind = <unsigned char>i8(c)
+    cdef Py_ssize_t size, k
+    if kind == 0xC0: return None
+    if kind == 0xC2: return False
+    if kind == 0xC3: return True
+    if 0xA0 <= kind <= 0xBF or 0xD9 <= kind <= 0xDB:
+        size = kind & 0x1F if kind <= 0xBF else packed_size(c, kind - 0xD9)
+        if not has(c, size): raise Odd
+        c.pos += size
+        return PyUnicode_DecodeUTF8(<const char*>c.p + c.pos - size, size, NULL)
+    if 0xC4 <= kind <= 0xC6:
+        size = packed_size(c, kind - 0xC4)
+        if not has(c, size): raise Odd
+        c.pos += size
+        return PyBytes_FromStringAndSize(<const char*>c.p + c.pos - size, size)
+    c.pos -= 1
+    if 0x90 <= kind <= 0x9F or 0xDC <= kind <= 0xDD:
+        if not nested_max: raise Odd
+        return [packed(c, nested_max - 1) for k in range(packed_array(c))]
+    return packed_int(c)
+
+
+cdef inline Py_ssize_t packed_size(Cursor* c, int width) noexcept:
+    """A length in 1, 2 or 4 bytes, by the width 0, 1 or 2."""
+    if width == 0: return <unsigned char>i8(c)
+    return u16(c) if width == 1 else <unsigned int>i32(c)
+
+
+cdef Py_ssize_t packed_array(Cursor* c) except -1:
+    """How many values the array has that begins here. Each has a byte at least."""
+    cdef int kind = <unsigned char>i8(c)
+    cdef Py_ssize_t count
+    if 0x90 <= kind <= 0x9F: count = kind & 0x0F
+    elif kind == 0xDC: count = u16(c)
+    elif kind == 0xDD: count = <unsigned int>i32(c)
+    else: raise Odd
+    if c.odd or not has(c, count): raise Odd
+    return count
+
+
+cdef long long packed_int(Cursor* c) except? -2:
+    cdef int kind = <unsigned char>i8(c)
+    cdef long long number
+    if kind <= 0x7F: return kind
+    if kind >= 0xE0: return kind - 0x100
+    if kind == 0xCC: return <unsigned char>i8(c)
+    if kind == 0xCD: return u16(c)
+    if kind == 0xCE: return <unsigned int>i32(c)
+    if kind == 0xCF:
+        number = i64(c)
+        if number < 0: raise Odd
+        return number
+    if kind == 0xD0: return i8(c)
+    if kind == 0xD1: return i16(c)
+    if kind == 0xD2: return i32(c)
+    if kind == 0xD3: return i64(c)
+    raise Odd
+
+
+cdef inline int packed_int32(Cursor* c) except? -2:
+    cdef long long number = packed_int(c)
+    if not -0x80000000LL <= number <= 0x7FFFFFFF: raise OverflowError(number)
+    return <int>number

@@ -76,7 +76,7 @@ class Snapshot:
             raise InvalidSnapshot("it is no snapshot, or of another version")
         if google_crc32c.value(content[_CRC_START:]) != crc:
             raise InvalidSnapshot("the checksum does not match")
-        header = _unpack(self._content[_FRONT.size : _FRONT.size + header_bytes])
+        header = unpacked(self._content[_FRONT.size : _FRONT.size + header_bytes])
         fields = cast("dict[str, object]", header)
         self.about = SnapshotHeader(
             cast("int", fields["position"]),
@@ -109,10 +109,11 @@ class Snapshot:
 
     def read(self, name: str) -> object:
         start, end = self._places[name]
-        return _unpack(self._content[start:end])
+        return unpacked(self._content[start:end])
 
 
-def _unpack(packed: memoryview) -> object:
+def unpacked(packed: bytes | memoryview) -> object:
+    """The opposite of `pack`; tuples come back as lists."""
     found: object = msgpack.unpackb(packed, use_list=True, strict_map_key=False)
     return found
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, cast
 from coordinator.classic.events import Protocols
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.subscriptions import subscribed_topics
+from coordinator.offsets.committed_offsets import OffsetsByTopic
 from coordinator.offsets.plain_offsets import OffsetColumns, offsets_of_plain, plain_offsets
 from protocol.names import (
     GenerationId,
@@ -35,7 +36,7 @@ class _Plain(NamedTuple):
     protocol_name: str | None
     leader_id: str
     members: "Sequence[_PlainMember]"
-    offsets: Sequence[OffsetColumns]
+    offsets: Sequence[OffsetColumns] | OffsetsByTopic
 
 
 _PlainMember = tuple[

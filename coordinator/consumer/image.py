@@ -19,6 +19,7 @@ from coordinator.consumer.member import (
 )
 from coordinator.consumer.resolved import ResolvedRegularExpression
 from coordinator.group import GroupType
+from coordinator.offsets.committed_offsets import OffsetsByTopic
 from coordinator.offsets.plain_offsets import OffsetColumns, offsets_of_plain, plain_offsets
 from protocol.names import GroupId, GroupInstanceId, MemberId, TopicId, TopicName
 from protocol.primitives import read_uuid
@@ -46,7 +47,7 @@ class _Plain(NamedTuple):
     members: "Sequence[Sequence[object]]"
     targets: Sequence[tuple[str, _PlainTarget]]
     regexes: Sequence[tuple[str, Sequence[str], int, int]]  # topics, version, time
-    offsets: Sequence[OffsetColumns]
+    offsets: Sequence[OffsetColumns] | OffsetsByTopic
 
 
 class _PlainMember(NamedTuple):

@@ -7,20 +7,20 @@ all equal is one value. `plain_offsets` and `offsets_of_plain` are inverse to ea
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat, starmap
 from sys import intern
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import astuple
 
 from coordinator.group import CommittedOffset
-from coordinator.offsets.committed_offsets import CommittedOffsets, OffsetsByTopic
-from protocol.compiled_codec import function_in_c
+from coordinator.offsets.committed_offsets import (
+    CommittedOffsets,
+    OffsetsByTopic,
+    offsets_by_partition,
+)
 from protocol.names import TopicName
 from protocol.primitives import read_uuid
 
 V = TypeVar("V")
-
-_COMMITS_IN_C: Final = function_in_c("offsets_of_columns")
-"""None is its answer to columns that do not fit together."""
 
 OffsetColumns = tuple[
     str, list[int], list[int], list[int], list[str], list[int], list[int], list[bytes]
@@ -31,18 +31,15 @@ def plain_offsets(offsets: Mapping[TopicName, CommittedOffsets]) -> list[OffsetC
     return [_columns(topic, commits) for topic, commits in offsets.items()]
 
 
-def offsets_of_plain(plain: Sequence[OffsetColumns]) -> OffsetsByTopic:
-    found: OffsetsByTopic = {}
-    for columns in plain:
-        commits = None if _COMMITS_IN_C is None else _COMMITS_IN_C(*columns[1:])
-        if commits is None:
-            commits = commits_in_python(*columns[1:])
-        # Interned: thousands of groups that read one topic share its name.
-        found[TopicName(intern(columns[0]))] = commits
-    return found
+def offsets_of_plain(plain: Sequence[OffsetColumns] | OffsetsByTopic) -> OffsetsByTopic:
+    """The compiled build has read the columns of a snapshot already."""
+    if isinstance(plain, dict):
+        return plain
+    # Interned: thousands of groups that read one topic share its name.
+    return {TopicName(intern(columns[0])): _commits(*columns[1:]) for columns in plain}
 
 
-def commits_in_python(
+def _commits(
     partitions: list[int],
     offsets: list[int],
     epochs: list[int],
@@ -51,7 +48,6 @@ def commits_in_python(
     expire: list[int],
     ids: list[bytes],
 ) -> CommittedOffsets:
-    """The commits of one topic: the oracle of the function in C."""
     rows = zip(
         offsets,
         _values(epochs),
@@ -61,7 +57,7 @@ def commits_in_python(
         _values([read_uuid(raw) for raw in ids]),
         strict=False,  # what stands once has no end
     )
-    return dict(zip(partitions, starmap(CommittedOffset, rows), strict=True))
+    return offsets_by_partition(dict(zip(partitions, starmap(CommittedOffset, rows), strict=True)))
 
 
 def _columns(topic: TopicName, commits: CommittedOffsets) -> OffsetColumns:

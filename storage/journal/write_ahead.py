@@ -271,6 +271,11 @@ class WriteAhead:
             sequence += 1
         self._chunk = b""
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether `groups` found any."""
+        return self._last_found[1] > 0
+
     def secure(self) -> None:
         """Make durable what `groups` found: the last group may be in the page cache alone.
 
@@ -333,18 +338,22 @@ class WriteAhead:
         """Whole groups of this pass with greater numbers than this, anywhere behind `position`."""
         start = _next_sector(position + 1)
         while chunk := self._file.pread(_READ_BYTES, start):
-            at = chunk.find(_GROUP_MAGIC_BYTES)
-            while at >= 0:
-                found = self._later_group(start + at, sequence)
-                if found is not None:
-                    yield found
-                    sequence = found.sequence
-                at = chunk.find(_GROUP_MAGIC_BYTES, at + 1)
+            # Only the first byte of each sector is searched: a group begins in one of its own.
+            firsts = chunk[::_SECTOR_BYTES]
+            sector = firsts.find(_GROUP_MAGIC_BYTES[:1])
+            while sector >= 0:
+                at = sector * _SECTOR_BYTES
+                if chunk.startswith(_GROUP_MAGIC_BYTES, at):
+                    found = self._later_group(start + at, sequence)
+                    if found is not None:
+                        yield found
+                        sequence = found.sequence
+                sector = firsts.find(_GROUP_MAGIC_BYTES[:1], sector + 1)
             start += _READ_BYTES
 
     def _later_group(self, position: int, sequence: int) -> CommitGroup | None:
         """The whole group of this pass at `position`, if it is a later one."""
-        head = self._head_at(position) if not position % _SECTOR_BYTES else None
+        head = self._head_at(position)
         if head is None or head[0] != self.epoch or head[1] <= sequence:
             return None
         payload = self._group_at(position, head[1])

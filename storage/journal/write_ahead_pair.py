@@ -87,9 +87,14 @@ class WriteAheadPair:
         return [file.path for file in self._files]
 
     def secure(self) -> None:
-        """Make sure that what `groups` found stays until `begin`. Raises OSError."""
-        for file in self._files:
-            file.secure()
+        """Make sure that what `groups` found stays until `begin`. Raises OSError.
+
+        A group of the newer pass was written after the last one of the older pass was synced.
+        """
+        older, newer = self._files
+        if not (older.was_synced and newer.has_groups):
+            older.secure()
+        newer.secure()
 
     def begin(self) -> None:
         """Begin a new pass in both files: the segments have all that was found, durably."""

@@ -17,6 +17,7 @@ from coordinator.offsets.committed_offsets import CommittedOffsets, offsets_by_p
 from coordinator.offsets.plain_offsets import offsets_of_plain, plain_offsets
 from protocol.compiled_codec import function_in_c
 from protocol.names import TopicName
+from storage.snapshot import pack
 from tests.build import IS_COMPILED
 
 compiled = pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
@@ -218,7 +219,10 @@ def test_a_process_may_begin_with_the_offsets_of_a_snapshot() -> None:
         use_program_path()
         from uuid import UUID
         from coordinator.offsets.plain_offsets import offsets_of_plain
-        print(offsets_of_plain([{columns!r}])["t"][1])
+        from protocol.compiled_codec import function_in_c
+        in_c = function_in_c("plain_of_blob")
+        (plain,) = [[{columns!r}]] if in_c is None else in_c({pack([[columns]])!r})
+        print(offsets_of_plain(plain)["t"][1])
         """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

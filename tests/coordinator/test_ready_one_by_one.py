@@ -32,6 +32,7 @@ from protocol.messages.offset_fetch import (
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from storage.api import StoredRecord
+from storage.snapshot import pack, unpacked
 from tests.coordinator.test_coordinator import EVERY_REQUEST
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, World, kafka_settings, subscription
@@ -54,9 +55,12 @@ class Stored:
     def sizes(self) -> dict[str, int]:
         return dict.fromkeys(self._plain, 100)
 
-    def read(self, name: str) -> object:
+    def raw(self, name: str) -> bytes:
         self.decoded.append(name)
-        return self._plain[GroupId(name)]
+        return pack(self._plain[GroupId(name)])
+
+    def read(self, name: str) -> object:
+        return unpacked(self.raw(name))
 
 
 class Restarted(World):
@@ -358,7 +362,7 @@ def test_a_group_that_cannot_be_made_ready_ends_its_shard_and_is_answered(
     failed: list[Exception] = []
     world.coordinator._shard_failed = lambda _, why: failed.append(why)
     world.restart()
-    world.stored.read = broken  # type: ignore[method-assign]
+    world.stored.raw = broken  # type: ignore[method-assign]
     request, version = EVERY_REQUEST[name]
     if isinstance(request, JoinGroupRequest | SyncGroupRequest | OffsetCommitRequest):
         request = replace(request, group_id=GroupId("a"))

@@ -66,6 +66,9 @@ class PlainGroups:
     def sizes(self) -> dict[str, int]:
         return {name: len(pack(plain)) for name, plain in self._groups.items()}
 
+    def raw(self, name: str) -> bytes:
+        return pack(self._groups[name])
+
     def read(self, name: str) -> object:
         return self._groups[name]
 
