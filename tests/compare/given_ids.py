@@ -1,9 +1,10 @@
-"""Given ids: runs the daemon with the random ids that another broker chose.
+"""Given ids: runs the daemon with the random ids that another broker chose, for a fuzz.
 
     python -m tests.compare.given_ids FILE serve ...
 
 FILE holds a JSON object: `topics` and `members` are lists of UUIDs, which are used up before the
-daemon makes ids of its own. Kafka's hash maps are ordered by such ids, and so are assignments.
+daemon makes ids of its own. Kafka's hash maps are ordered by such ids, and so are assignments. What
+differs on purpose is done as by Kafka, as far as that is possible (on_purpose.py).
 """
 
 import json
@@ -14,6 +15,7 @@ from uuid import UUID, uuid4
 
 from broker.loop import ids
 from cli.main import main
+from tests.compare.on_purpose import do_as_kafka
 from topics import topic_ids
 
 
@@ -37,6 +39,7 @@ def _next_of(path: Path, kind: str) -> Callable[[], UUID]:
 def serve(path: Path) -> None:
     topic_ids.uuid4 = _next_of(path, "topics")  # type: ignore[attr-defined]
     ids.uuid4 = _next_of(path, "members")  # type: ignore[attr-defined]
+    do_as_kafka()
     main()
 
 

@@ -185,9 +185,16 @@ def _replace_free_choices(data: dict, names: StoredNames) -> None:
         data["membersInJavasOrder"] = ids == hash_map_order(ids)
         for member in members:
             member["memberId"] = names.member(member["memberId"])
+            _sort_topics(member.get("assignment"))
         members.sort(key=lambda member: _RANDOM_ID.sub("", json.dumps(member)))
     if "leader" in data:
         data["leader"] = names.member(data["leader"])
+
+
+def _sort_topics(assignment: object) -> None:
+    """Of a converted group they are in the order of a hash map of topic ids."""
+    if isinstance(assignment, dict):
+        assignment["assignedPartitions"].sort(key=lambda topic: topic["topic"])
 
 
 def _sort_partitions(topic: dict) -> None:
