@@ -109,7 +109,7 @@ class Play:
         self.seed = seed
         self.name = f"fuzz_{seed}_{attempt}"
         self.pair = at.pair(self.name)
-        self.choices = RandomRequests(self.pair, seed, with_regex=seed % 3 == 0 and not restarts)
+        self.choices = RandomRequests(self.pair, seed, restarts=restarts)
         self.found: list[str] = []
 
     def begin(self) -> None:
@@ -217,11 +217,11 @@ def fuzz(at: Brokers, seeds: Sequence[int], *, restarts: bool) -> list[Play]:
             unclear = [play for play in plays if play.found and play.pair.share_ids_a_bucket()]
             if attempt == ATTEMPTS:
                 unclear = []
-            settled = [play for play in plays if play not in unclear]
-            for play in settled:
+            clear = [play for play in plays if play not in unclear]
+            for play in clear:
                 if play.found:
                     report(play, shorten=not restarts)
-            done += settled
+            done += clear
             left = [play.seed for play in unclear]
             if not left:
                 break

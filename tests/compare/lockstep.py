@@ -29,7 +29,7 @@ from protocol.names import GenerationId, GroupInstanceId, MemberId, TopicId, Top
 from protocol.primitives import Unwritable
 from tests.compare.client import Client
 from tests.compare.given_ids import give
-from tests.compare.on_purpose import is_left_out, share_a_bucket
+from tests.compare.on_purpose import Fields, is_left_out, share_a_bucket
 from tests.compare.scenarios.consumer_migration import assigned, subscribed
 from tests.compare.script import Script
 
@@ -41,7 +41,6 @@ PARKED_AFTER_S: Final = 0.1
 RESOLVED_WITHIN_S: Final = 0.4
 """How long a regular expression may take. Nothing tells when one without topics is resolved."""
 
-Fields = dict[str, Any]
 Owned = Sequence[tuple[str, Sequence[int]]]
 
 

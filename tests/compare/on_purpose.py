@@ -7,15 +7,15 @@ Kafka are not taken (`is_left_out`).
 
 from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.consumer.assignors import java_order
 from coordinator.migration import replaced_member, upgrade
 from protocol.messages.consumer_group_describe import DescribedConsumerGroup
 from protocol.names import ErrorCode, MemberId, TopicId
 
-if TYPE_CHECKING:
-    from tests.compare.lockstep import Fields
+Fields = dict[str, Any]
+"""What a step of the fuzz sends."""
 
 _BUCKETS = 16
 """Of a `HashMap` or `HashSet` of up to 12 entries."""
@@ -46,7 +46,7 @@ def _always(*_: object) -> bool:
 
 
 def is_left_out(
-    op: str, fields: "Fields", member_id: MemberId, group: DescribedConsumerGroup
+    op: str, fields: Fields, member_id: MemberId, group: DescribedConsumerGroup
 ) -> bool:
     """Whether a step of this member is answered in another way; `group` is as it is before it."""
     if group.error_code is not ErrorCode.NONE:
@@ -56,7 +56,7 @@ def is_left_out(
     return op == "beat" and _is_beat_left_out(fields, member_id, group)
 
 
-def _is_beat_left_out(fields: "Fields", member_id: MemberId, group: DescribedConsumerGroup) -> bool:
+def _is_beat_left_out(fields: Fields, member_id: MemberId, group: DescribedConsumerGroup) -> bool:
     instances = {member.member_id: member.instance_id for member in group.members}
     instance = fields.get("instance")
     is_held = instance is not None and instance in instances.values()

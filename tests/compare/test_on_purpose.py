@@ -1,4 +1,4 @@
-"""What the fuzz of consumer groups leaves out: these steps, and none that are like them."""
+"""On purpose: the fuzz of consumer groups leaves out these steps, and none that are like them."""
 
 import pytest
 
@@ -7,8 +7,7 @@ from protocol.messages.consumer_group_describe import (
     DescribedConsumerMember,
 )
 from protocol.names import ErrorCode, GroupInstanceId, GroupState, MemberId
-from tests.compare.lockstep import Fields
-from tests.compare.on_purpose import is_left_out
+from tests.compare.on_purpose import Fields, is_left_out
 
 JOIN: Fields = {"epoch": 0, "topics": ["t0"]}
 
