@@ -19,6 +19,7 @@ COMPILED: Final = tuple(
     broker.loop.soon
     broker.loop.ticker
     broker.net.connection
+    broker.net.connection_slots
     broker.net.error_codes
     broker.net.quotas
     broker.net.request
