@@ -14,6 +14,7 @@ import click
 
 from cli.clock import now_ms
 from cli.log_options import log_topic_option, partition_option
+from cli.options import config_file_option
 from cli.progress import progress_bar
 from cli.read_options import read_options
 from config.keys import Config
@@ -47,15 +48,7 @@ class _Wanted(NamedTuple):
 @click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @partition_option
 @log_topic_option
-@click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    envvar="ROLLCALL_CONFIG",
-    show_envvar=True,
-    help="The daemon's configuration file.",
-)
+@config_file_option()
 @click.option(
     "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
 )
@@ -84,14 +77,7 @@ def log_clean(
     The newest record of each key is kept, at its offset, as by Kafka's log cleaner;
     min.cleanable.dirty.ratio is ignored. A crash leaves each log either unchanged or cleaned.
     """
-    config = read_options(
-        data_dir=str(path),
-        listen=(),
-        advertise=(),
-        admin=None,
-        config_file=config_file,
-        pairs=pairs,
-    )
+    config = read_options(data_dir=str(path), config_file=config_file, pairs=pairs)
     total = _Total()
     try:
         logs = _compacted_logs(config, _Wanted(log_topics, partitions), dry_run=dry_run)

@@ -12,11 +12,11 @@ from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
     client_of,
-    config_of,
     data_dir_in_use,
     show,
     transfer_options,
 )
+from cli.read_options import read_options
 
 _STDOUT = "-"
 
@@ -83,7 +83,7 @@ def offsets_export(
         raise click.UsageError("one of --for-kafka, --csv and --json is required")
     if columns is not None and csv_file is None:
         raise click.UsageError("--columns is for --csv")
-    config = config_of(data_dir, config_file, pairs)
+    config = read_options(data_dir=data_dir, config_file=config_file, pairs=pairs)
     with data_dir_in_use():
         # Here, and not above: no other command should wait for these imports.
         from transfer.exporting import Export, run_export

@@ -14,12 +14,12 @@ from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
     client_of,
-    config_of,
     data_dir_in_use,
     show,
     transfer_options,
 )
 from cli.progress import progress_bar
+from cli.read_options import read_options
 
 
 @click.command(
@@ -72,7 +72,7 @@ def offsets_import(
 ) -> int:
     """Import groups and their offsets into a data directory, or into a running cluster."""
     check_usage(bootstrap, command_config, data_dir, merge=merge, overwrite=overwrite)
-    config = config_of(data_dir, config_file, pairs)
+    config = read_options(data_dir=data_dir, config_file=config_file, pairs=pairs)
     part = [0.0]
     with data_dir_in_use(), progress_bar("Importing", lambda: part[0]):
         # Here, and not above: no other command should wait for these imports.

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.read_options import read_options
-from config.keys import Config
+from cli.options import config_file_option
 from seams.operator_error import WrongInput
 
 if TYPE_CHECKING:
@@ -42,15 +41,7 @@ _OPTIONS = (
         help="With --bootstrap: client properties, as for Kafka's tools: security.protocol, "
         "ssl.*, sasl.*.",
     ),
-    click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        envvar="ROLLCALL_CONFIG",
-        show_envvar=True,
-        help="The daemon's configuration file.",
-    ),
+    config_file_option(),
     click.option(
         "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
     ),
@@ -87,17 +78,6 @@ def transfer_options(command: CommandFunction) -> CommandFunction:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def config_of(data_dir: str | None, config_file: Path | None, pairs: tuple[str, ...]) -> Config:
-    return read_options(
-        data_dir=data_dir,
-        listen=(),
-        advertise=(),
-        admin=None,
-        config_file=config_file,
-        pairs=pairs,
-    )
 
 
 def check_usage(

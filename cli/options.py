@@ -24,6 +24,20 @@ def _complete_pair(_c: click.Context, _p: click.Parameter, incomplete: str) -> l
     ]
 
 
+def config_file_option(
+    description: str = "The daemon's configuration file.",
+) -> Callable[[CommandFunction], CommandFunction]:
+    return click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        envvar="ROLLCALL_CONFIG",
+        show_envvar=True,
+        help=description,
+    )
+
+
 _OPTIONS = (
     click.option(
         "--data-dir",
@@ -49,15 +63,7 @@ _OPTIONS = (
         metavar="HOST:PORT",
         help="Address of the admin port: /metrics, /livez, /readyz.  [default: 127.0.0.1:9180]",
     ),
-    click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        envvar="ROLLCALL_CONFIG",
-        show_envvar=True,
-        help="A .toml file with Kafka's property names as keys, or a server.properties.",
-    ),
+    config_file_option("A .toml file with Kafka's property names as keys, or a server.properties."),
     click.option(
         "--set",
         "pairs",

@@ -16,13 +16,16 @@ from config.written import ConfigError, Setting
 def read_options(
     *,
     data_dir: str | None,
-    listen: tuple[str, ...],
-    advertise: tuple[str, ...],
-    admin: str | None,
     config_file: Path | None,
-    pairs: tuple[str, ...],
+    pairs: tuple[str, ...] = (),
+    listen: tuple[str, ...] = (),
+    advertise: tuple[str, ...] = (),
+    admin: str | None = None,
 ) -> Config:
-    """The Config of these options, this environment and that file; raises ConfigError."""
+    """The Config of these options, this environment and that file; raises ConfigError.
+
+    A command that works on the files of a stopped daemon has no ports.
+    """
     settings: list[Setting] = [command_line_setting(pair) for pair in pairs]
     if listen and any(setting.name == "listeners" for setting in settings):
         raise ConfigError("--listen and --set listeners=... say the same: give one of them")

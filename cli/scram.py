@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from cli.groups import Commands
+from cli.options import config_file_option
 from cli.read_options import read_options
 from config.keys import Config
 from seams.operator_error import OperationFailed, WrongInput
@@ -40,15 +41,7 @@ _LOCATION = (
         type=click.Path(file_okay=False),
         help="The data directory.  [default: ./rollcall-data]",
     ),
-    click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        envvar="ROLLCALL_CONFIG",
-        show_envvar=True,
-        help="The daemon's configuration file.",
-    ),
+    config_file_option(),
 )
 _mechanism = click.option(
     "--mechanism",
@@ -116,7 +109,7 @@ def add_user(
         raise WrongInput(f"a user name has 1 to {USER_NAME_MAX} characters")
     if not user.isascii() or not user.isprintable():
         raise WrongInput("a user of SCRAM has a name of printable ASCII characters, as with Kafka")
-    config = _config(data_dir, config_file)
+    config = read_options(data_dir=data_dir, config_file=config_file)
     password = _password(password_file, password_env)
     credential = scram_credential(mechanism, password, new_scram_nonce().encode(), iterations)
     with _opened(config, must_exist=False) as store:
@@ -133,7 +126,9 @@ def add_user(
 @_location
 def list_users(*, data_dir: str | None, config_file: Path | None) -> int:
     """List the users with their mechanisms."""
-    with _opened(_config(data_dir, config_file), must_exist=True) as store:
+    with _opened(
+        read_options(data_dir=data_dir, config_file=config_file), must_exist=True
+    ) as store:
         for user, of_user in sorted(store.users.items()):
             for mechanism, credential in sorted(of_user.items()):
                 click.echo(f"{user}  {mechanism}  {credential.iterations} iterations")
@@ -154,7 +149,7 @@ def remove_user(
     """Remove USER."""
     from topics.admin_queue import run_now
 
-    config = _config(data_dir, config_file)
+    config = read_options(data_dir=data_dir, config_file=config_file)
     with _opened(config, must_exist=True) as store:
         present = store.users.get(user, {})
         removed = [each for each in present if mechanism in (None, each)]
@@ -165,12 +160,6 @@ def remove_user(
         run_now(store.change({(user, each): None for each in removed}))
     click.echo(f"removed {user} ({', '.join(sorted(removed))}) from {config.data_dir}")
     return 0
-
-
-def _config(data_dir: str | None, config_file: Path | None) -> Config:
-    return read_options(
-        data_dir=data_dir, listen=(), advertise=(), admin=None, config_file=config_file, pairs=()
-    )
 
 
 @contextmanager

@@ -5,7 +5,6 @@ readable, and must belong to this partition: a group is hashed to one partition,
 one nobody would find it.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -34,8 +33,6 @@ _KNOWN_ATTRIBUTES = (
     COMPRESSION_MASK | LOG_APPEND_TIME | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 )
 _FAULTS_PER_SEGMENT = 1_000  # a file that is wrong throughout needs no line for each record
-
-EpochAt = Callable[[int], int | None]
 
 
 class PartitionLint(Struct):

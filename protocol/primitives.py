@@ -118,21 +118,12 @@ def varint(value: int) -> bytes:
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
     """A zig-zagged varint of at most 32 bits."""
-    return _read_zigzag(buf, pos, 35)
-
-
-def read_varlong(buf: bytes, pos: int) -> tuple[int, int]:
-    """A zig-zagged varint of at most 64 bits."""
-    return _read_zigzag(buf, pos, 70)
-
-
-def _read_zigzag(buf: bytes, pos: int, bits: int) -> tuple[int, int]:
     byte = buf[pos]
     value = byte & 0x7F
     shift = 7
     while byte >= 0x80:
-        if shift >= bits:
-            raise Malformed(f"a varint that goes on after {bits // 7} bytes")
+        if shift >= 35:
+            raise Malformed("a varint that goes on after 5 bytes")
         pos += 1
         byte = buf[pos]
         value |= (byte & 0x7F) << shift

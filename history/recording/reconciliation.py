@@ -5,7 +5,7 @@ the target assignment. history/story.py folds the rest from the entries. Instant
 monotonic, so that a wall clock that is set back makes no duration wrong.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,10 +19,8 @@ from history.index import HistoryIndex
 from history.recording.consumer_turn import PartitionId, reconciled
 from history.recording.record_limits import RecordLimits
 from history.story import MOVES_MAX, end_rebalance
-from protocol.names import GroupId, MemberId, TopicId
+from protocol.names import GroupId, MemberId
 from seams.now import Now
-
-TopicNames = Callable[[TopicId], str]
 
 
 class Released(NamedTuple):

@@ -294,9 +294,6 @@ class RecentActivity:
             self.mixed_since = {}
         return self.mixed_since.setdefault(mixture, at_ms)
 
-    def rebalances_since(self, at_ms: int) -> list[BegunRebalance]:
-        return [begun for begun in self.rebalances if begun.at_ms >= at_ms]
-
     def _begun(self, begun: BegunRebalance) -> None:
         if self.rebalances is _NO_REBALANCES:
             self.rebalances = Newest(RECENT_REBALANCES_MAX)

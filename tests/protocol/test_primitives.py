@@ -12,7 +12,6 @@ from protocol.primitives import (
     fits_string,
     read_uvarint,
     read_varint,
-    read_varlong,
     skip_tags,
     string_length,
     uvarint,
@@ -52,12 +51,6 @@ def test_unsigned_varints_come_back(value: int) -> None:
     assert read_uvarint(uvarint(value), 0) == (value, len(uvarint(value)))
 
 
-@settings(deadline=None)
-@given(st.integers(-(1 << 63), (1 << 63) - 1))
-def test_varlongs_come_back(value: int) -> None:
-    assert read_varlong(varint(value), 0) == (value, len(varint(value)))
-
-
 @pytest.mark.parametrize("raw", ["8080808008", "ffffffffff01", "ffffffff7f"])
 def test_an_unsigned_varint_of_more_than_31_bits_is_malformed(raw: str) -> None:
     with pytest.raises(Malformed, match="more than 31 bits"):
@@ -67,8 +60,6 @@ def test_an_unsigned_varint_of_more_than_31_bits_is_malformed(raw: str) -> None:
 def test_a_varint_without_end_is_malformed() -> None:
     with pytest.raises(Malformed, match="goes on after 5 bytes"):
         read_varint(b"\xff" * 20, 0)
-    with pytest.raises(Malformed, match="goes on after 10 bytes"):
-        read_varlong(b"\xff" * 20, 0)
 
 
 def test_a_compact_string_is_no_longer_than_a_plain_one() -> None:
