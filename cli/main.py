@@ -1,7 +1,7 @@
 """Entry point: the first lines of the `rollcall` process; cli/commands.py does the rest.
 
 Imports nothing but what the interpreter has loaded already: until the signals are taken care of, a
-Ctrl-C would print a traceback, and a handler that raises in the midst of an import may be lost.
+Ctrl-C would print a traceback, and what a handler raises during an import may be lost.
 """
 
 import gc

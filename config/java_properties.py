@@ -64,7 +64,7 @@ def _continues(line: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """At the first unescaped blank, = or :, whereby one = or : may stand between blanks."""
+    """At the first unescaped blank, = or :. Between blanks there may be one = or :."""
     end = 0
     while end < len(line) and line[end] not in "=:" + _BLANKS:
         end += 2 if line[end] == "\\" else 1

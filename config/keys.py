@@ -504,7 +504,7 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     )
     rollcall_history_retention_ms: int = integer(
         2_592_000_000,
-        "How long __group_history is kept, by whole segments. -1: for ever.",
+        "How long __group_history is kept, by whole segments. -1: forever.",
         long=True,
     )
     rollcall_history_retention_bytes: int = integer(
@@ -576,7 +576,7 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         67_108_864, "At most this much of __group_lag is read at a start.", at_least=65_536
     )
     rollcall_lag_retention_ms: int = integer(
-        604_800_000, "How long samples are kept in __group_lag. -1: for ever.", long=True
+        604_800_000, "How long samples are kept in __group_lag. -1: forever.", long=True
     )
     rollcall_lag_retention_bytes: int = integer(
         1_073_741_824,

@@ -189,7 +189,7 @@ def _finish(
         if check is not None:
             yield from check.finish()
         elif sealed:
-            problem = "missing, though the segment is sealed; the next start makes it anew"
+            problem = "missing, though the segment is sealed; the next start writes it again"
             yield Finding(str(_index_path(segment, name)), None, name, problem)
 
 

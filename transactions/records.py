@@ -55,7 +55,7 @@ def transaction_record(metadata: TransactionMetadata, transaction_version: int) 
 
 def _value_version(metadata: TransactionMetadata, transaction_version: int) -> int:
     """Kafka differs: at level 0 it cannot write what a request of version 2 leads to, and leaves
-    the transactional id pending for ever."""
+    the transactional id pending forever."""
     is_flexible = transaction_version >= FLEXIBLE_VALUE_SINCE
     return 1 if is_flexible or metadata.client_transaction_version else 0
 

@@ -48,7 +48,7 @@ SMALL_GROWTH: Final = 16
 
 URGENT: Final = 2
 """Above this many times as much, a snapshot is no background work any more: on a busy machine the
-worker's low priority would leave it behind for ever, and the next start would read it all."""
+worker's low priority would leave it behind forever, and the next start would read it all."""
 
 Run = Callable[[str, dict[str, object]], Awaitable[dict[str, object]]]
 

@@ -67,7 +67,7 @@ def _(event: topics.TopicRecovered) -> Iterable[LogLine]:
 def _(event: topics.PartitionsFoundMissing) -> Iterable[LogLine]:
     message = (
         "Partitions of a found topic have no readable log: not served, and not made; bring their "
-        "folders here, or start once with --repair, which begins them anew"
+        "folders here, or start once with --repair, which creates them empty"
     )
     fields: LogFields = {"topic": event.name, "missing": len(event.partitions)}
     yield LogLine("warning", message, {**fields, "partitions": _named(event.partitions)})
@@ -76,7 +76,7 @@ def _(event: topics.PartitionsFoundMissing) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, topics.PartitionsRecreated)
 def _(event: topics.PartitionsRecreated) -> Iterable[LogLine]:
     fields: LogFields = {"topic": event.name, "partitions": _named(event.partitions)}
-    yield LogLine("warning", "Began the missing partitions of a topic anew", fields)
+    yield LogLine("warning", "Created the missing partitions of a topic, empty", fields)
 
 
 @log_lines_for(NODE_LINES, topics.StrayFolderRenamed)

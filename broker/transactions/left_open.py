@@ -1,7 +1,7 @@
 """Left open transactions: ends those of the offsets topic that no coordinator can end.
 
 The folder of a partition may have come from a Kafka without its `__transaction_state`. Nobody could
-commit such a transaction any more, and clients that ask for stable offsets would wait for ever. It
+commit such a transaction any more, and clients that ask for stable offsets would wait forever. It
 gets an ABORT marker after the load. For the other topics `topics/producer_recovery.py` does this.
 """
 

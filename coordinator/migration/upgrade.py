@@ -297,7 +297,7 @@ def _owned(members: Sequence[_ConvertingMember], state: GroupState) -> _Exclusiv
 def _exclusive(claims: Iterable[tuple[MemberId, Assignment]]) -> _Exclusive:
     """Of a partition that several claim, as one that the leader assigned twice, the first has it.
 
-    Kafka differs: both have it in their targets, and the second waits for ever.
+    Kafka differs: both have it in their targets, and the second waits forever.
     """
     given: _Exclusive = {}
     taken: dict[TopicId, set[int]] = {}

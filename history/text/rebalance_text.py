@@ -37,7 +37,7 @@ _TRIGGERED: Final[dict[Cause, str]] = {
     Cause.ASSIGNMENT_NOT_STORED: "the assignment that the leader {name} sent was not stored",
     Cause.PARTITIONS_CHANGED: "{topics}; {name} noticed",
     Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {name}",
-    Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {name} had to join anew",
+    Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {name} had to join again",
     Cause.OPERATOR: "an operator ({client}) removed {member}",
     Cause.REGULAR_EXPRESSION_CHANGED: "{name} subscribes with a regular expression that matches "
     "other topics now",
@@ -106,15 +106,14 @@ _WAITING: Final[dict[WaitReason, str]] = {
     WaitReason.RECONCILIATION: "waits for {count} to reach the target assignment",
 }
 _ENDINGS: Final[dict[WaitReason, str]] = {
-    WaitReason.JOINS: "It ends when all of them have rejoined, left or expired; then, at "
-    "the latest, whoever is missing is dropped (a static member stays).",
-    WaitReason.MORE_MEMBERS: "It ends then, or is put off once more if somebody else comes "
-    "meanwhile.",
-    WaitReason.ASSIGNMENT: "It ends when the leader sends its SyncGroup; then, at the "
-    "latest, whoever has not synced is removed and the others rebalance.",
+    WaitReason.JOINS: "It ends when all of them have rejoined, left or expired. At the "
+    "time limit, those that are missing are dropped (static members stay).",
+    WaitReason.MORE_MEMBERS: "It ends at this time. A member that joins before extends it.",
+    WaitReason.ASSIGNMENT: "It ends when the leader sends its SyncGroup. At the time limit, "
+    "members that have not synced are removed, and the others rebalance.",
     WaitReason.DISK: "It ends when the write is durable.",
-    WaitReason.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup; then, at "
-    "the latest, they are removed and the others rebalance.",
+    WaitReason.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup. At the "
+    "time limit they are removed, and the others rebalance.",
     WaitReason.TARGET: "It is computed with the next heartbeat of a member, at the earliest "
     "group.consumer.assignment.interval.ms after the last one.",
     WaitReason.REVOCATIONS: "Each confirms with a heartbeat, after its rebalance listener has "

@@ -132,7 +132,7 @@ def _follow(content: Bytes, begin: int, bound: int, count: int) -> list[int]:
                 break
             ends.append(begin + position)
     except (IndexError, ValueError):
-        pass  # the batch ends in the midst of a length, or that is none
+        pass  # the batch ends within a length, or that is none
     return ends
 
 

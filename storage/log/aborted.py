@@ -7,7 +7,7 @@ Kafka has given out; and so are the transactions that were open.
 
 An open transaction can only be ended by its coordinator. If its state, `__transaction_state`, came
 too, the transaction stays open. Otherwise it counts as aborted: it is `left_open`, and the data
-plane appends the ABORT marker when it first uses the log. A consumer would wait for ever.
+plane appends the ABORT marker when it first uses the log. A consumer would wait forever.
 
 Producers whose records were removed, by retention or DeleteRecords, are in Kafka's snapshots alone.
 They may still be alive: their ids count too.

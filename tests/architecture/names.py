@@ -53,7 +53,8 @@ QUAINT = re.compile(
     r"\b(?:anew|whoever|whosoever|so long as?|takes? it along|told of|tells? of|as it is with|"
     r"nobody's|somebody's|everybody(?:'s)?|lies?|lay|errands?|the house|of the house|in this house|"
     r"house|road|strangers?|knocks?|obituary|deaf|chroniclers?|census|hitherto|thereof|therein|"
-    r"whereof|wherein|hence|forthwith|henceforth|dear|upon|amid|ere|lest|ought|naught|word to)\b"
+    r"whereof|wherein|hence|forthwith|henceforth|dear|upon|amid|ere|lest|ought|naught|"
+    r"word to|for ever|whereby|in the midst)\b"
 )
 
 

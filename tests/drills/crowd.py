@@ -95,7 +95,7 @@ def committed_offsets(port: int, group: str, topic: str, partitions: Sequence[in
         if answer.error_code not in AGAIN:
             assert answer.error_code is ErrorCode.NONE
             break
-        assert time.monotonic() < deadline, f"{group} is answered {answer.error_code!r} for ever"
+        assert time.monotonic() < deadline, f"{group} is answered {answer.error_code!r} forever"
     wire.close()
     return [partition.committed_offset for named in answer.topics for partition in named.partitions]
 

@@ -64,7 +64,7 @@ def _commit_at_last(committer: Committer) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while (answer := committer.commit()) is not ErrorCode.NONE:
         assert answer in AGAIN
-        assert time.monotonic() < deadline, f"{committer.group} is refused for ever: {answer!r}"
+        assert time.monotonic() < deadline, f"{committer.group} is refused forever: {answer!r}"
 
 
 def _allow_files_of(pid: int, size: int) -> None:

@@ -165,7 +165,7 @@ def listed(bootstrap: str) -> dict[str, str]:
     while (answer := admin.list_consumer_groups(request_timeout=60).result()).errors:
         # It loads still. Anything else is a failure.
         assert {error.code() for error in answer.errors} <= {*MOVING}
-        assert time.monotonic() < deadline, f"it loads for ever: {answer.errors}"
+        assert time.monotonic() < deadline, f"it loads forever: {answer.errors}"
     return {group.group_id: group.type.name for group in answer.valid}
 
 

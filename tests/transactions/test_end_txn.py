@@ -189,7 +189,7 @@ def test_no_producer_id_for_the_next_transaction(world: World) -> None:
 
 
 def test_request_of_version_2_at_level_0(world: World) -> None:
-    """Kafka leaves the id pending for ever; here the level says how records look, no more."""
+    """Kafka leaves the id pending forever; here the level says how records look, no more."""
     world.version = 0
     world.init()
     assert world.produced(1_000, 0) is NONE

@@ -29,7 +29,7 @@ def supersede_join(member: ClassicMemberView) -> tuple[Reply, ...]:
     """Answer the join that a newer one of the same member takes the place of, if there is one.
 
     Kafka differs: it forgets the older request. Its client has most often gone away; if it has not,
-    it is to join again rather than wait for ever on a connection that serves nothing else.
+    it is to join again rather than wait forever on a connection that serves nothing else.
     """
     if member.awaiting_join is None:
         return ()

@@ -2,7 +2,7 @@
 
 An assignor that fails, or assigns what cannot be, must not harm the group: its target assignment
 stays as it is, and the reason names the assignor. Kafka differs: it takes over any result, so one
-that gives a partition to two members keeps the second waiting for ever.
+that gives a partition to two members keeps the second waiting forever.
 """
 
 from collections.abc import Mapping

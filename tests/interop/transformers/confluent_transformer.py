@@ -13,7 +13,7 @@ RECORDS_MAX = 20
 """In one transaction."""
 
 KEEP_BROKERS = {"metadata.recovery.strategy": "none"}
-"""After a re-bootstrap librdkafka can wait for ever in send_offsets_to_transaction: it still asks
+"""After a re-bootstrap librdkafka can wait forever in send_offsets_to_transaction: it still asks
 the group coordinator that it decommissioned (confluentinc/librdkafka#5511)."""
 
 _is_stopping = False
