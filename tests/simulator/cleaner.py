@@ -71,7 +71,7 @@ class Cleaner:
         self._soon(self._every_ms, self._clean_one)
 
     def _maybe_lose_power(self, chance: float) -> None:
-        """In the midst of what comes now, or soon after it."""
+        """During what comes now, or soon after it."""
         if self.loses_power() and self._dice.random() < chance:
             disk = self._node.disk
             disk.cut_power_at = disk.operations + self._dice.randint(0, 16)
