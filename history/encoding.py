@@ -169,10 +169,10 @@ def _codec(hint: object) -> tuple[WriteField | None, ReadField]:
     if issubclass(hint, StrEnum):
         return str, hint
     if hint is float:
-        return None, lambda plain: float(_of(plain, (int, float)))
+        return None, _float
     if hint in (str, int, bool):
         kind = hint
-        return None, lambda plain: _of(plain, (kind,))
+        return None, lambda plain: _of(plain, kind)
     return lambda value: _write_map(hint, value), lambda plain: _read_map(hint, plain)
 
 
@@ -194,7 +194,13 @@ def _list(plain: Plain) -> list[object]:
     return plain
 
 
-def _of(plain: Plain, kinds: tuple[type, ...]) -> float:
-    if not isinstance(plain, kinds):
-        raise TypeError(f"{plain!r} is no {kinds[0].__name__}")
-    return cast("float", plain)
+def _float(plain: Plain) -> float:
+    if not isinstance(plain, (int, float)):
+        raise TypeError(f"{plain!r} is no number")
+    return float(plain)
+
+
+def _of(plain: Plain, kind: type) -> object:
+    if not isinstance(plain, kind):
+        raise TypeError(f"{plain!r} is no {kind.__name__}")
+    return plain

@@ -115,6 +115,7 @@ COMPILED: Final = tuple(
     coordinator.shard
     coordinator.stored_commits
     coordinator.writable
+    history.encoding
     history.ownership
     history.recording.assignments
     history.recording.attribution
