@@ -1,7 +1,7 @@
 """Slices: keeps the event loop free while a request walks over many groups or topics.
 
-A walk works for a millisecond at most, then everything else that is due runs. Only one walk of the
-console runs at a time, so that many browsers together take no more of the loop than one.
+A walk works for a millisecond at most, then everything else that is due runs, other walks included.
+Lists of groups, the longest walks, are made one at a time and shared (`group_rows.py`).
 """
 
 import asyncio

@@ -26,10 +26,15 @@ the queue full is lost without a word, and its client tries again after a second
 all that are queued in one call, 20 us each, so more would make that call longer than 10 ms."""
 
 
+PORT_CHOICES_MAX: Final = 10
+"""Ports that the system may choose for one host before a start gives up."""
+
+
 class CannotListen(Exception):
     """An address that cannot be bound; the text is for the operator, `key` is to be changed."""
 
     key = "listeners"
+    is_in_use = False
 
 
 class Bound(Struct, frozen=True):
@@ -92,10 +97,26 @@ def bind_admin(host: str, port: int) -> Bound:
 
 
 def bind(name: str, host: str, port: int) -> Bound:
-    """Bind without listening yet: of several addresses of one host all get the same port."""
+    """Bind without listening yet: of several addresses of one host all get the same port.
+
+    The system chooses a port that is free at the first address; at another one it may be taken.
+    """
+    addresses = _addresses(name, host, port)
+    for _ in range(PORT_CHOICES_MAX - 1 if port == 0 else 0):
+        try:
+            return _bind_all(name, host, port, addresses)
+        except CannotListen as refused:
+            if not refused.is_in_use:
+                raise
+    return _bind_all(name, host, port, addresses)
+
+
+def _bind_all(
+    name: str, host: str, port: int, addresses: Sequence[tuple[socket.AddressFamily, str]]
+) -> Bound:
     sockets: list[socket.socket] = []
     try:
-        for family, address in _addresses(name, host, port):
+        for family, address in addresses:
             sock = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +133,9 @@ def bind(name: str, host: str, port: int) -> Bound:
     except OSError as error:
         for sock in sockets:
             sock.close()
-        raise CannotListen(_reason(name, host, port, error)) from error
+        refused = CannotListen(_reason(name, host, port, error))
+        refused.is_in_use = error.errno == errno.EADDRINUSE
+        raise refused from error
     return Bound(name, tuple(sockets), host, port, host, port)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import re
 import resource
@@ -10,11 +11,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.loop.process import notify, raise_descriptor_limit
 from broker.main import STOP_SIGNALS, listen_to_signals
+from broker.net import sockets
 from broker.net.peer import client_host, peer_address
 from broker.net.sockets import CannotListen, address_text, bind, bind_listener
 from broker.observe.events import DaemonStep
@@ -286,3 +289,28 @@ def test_an_unknown_host_is_one_clear_line() -> None:
     with pytest.raises(CannotListen, match=r"^cannot listen on no\.such\.invalid:9092 \(X\): "):
         bind("X", "no.such.invalid", 9092)
     assert address_text("::1", 9092) == "[::1]:9092"
+
+
+def test_a_port_that_is_taken_at_the_second_address_is_not_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[int] = []
+
+    class Socket(socket.socket):
+        def bind(self, address: Any) -> None:
+            if address[1] and len(chosen) < 3:
+                chosen.append(address[1])
+                raise OSError(errno.EADDRINUSE, "taken")
+            super().bind(address)
+
+    two = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "127.0.0.2")]
+    monkeypatch.setattr(sockets, "_addresses", lambda *_: two)
+    monkeypatch.setattr(socket, "socket", Socket)
+    bound = bind("TWO", "two", 0)
+    assert len({each.getsockname()[1] for each in bound.sockets}) == 1
+    assert len(chosen) == 3
+    bound.close()
+    chosen.clear()
+    with pytest.raises(CannotListen, match="in use"):
+        bind("TWO", "two", bound.port)
+    assert len(chosen) == 1
