@@ -38,7 +38,7 @@ NO_CLIENT_REASON: Final = "not provided"
 
 def log_sentence(template: str, *values: object) -> Sentence:
     """A template as Kafka writes it, with its values as Java shows them; each is shortened."""
-    return Sentence(template.format(*(shorten(_as_java(value)) for value in values)))
+    return Sentence(template.format(*[shorten(_as_java(value)) for value in values]))
 
 
 def shorten(text: str) -> str:

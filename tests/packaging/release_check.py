@@ -88,14 +88,17 @@ def checked(said: str) -> str:
     return said.strip()
 
 
-def try_daemon(environment: Path, work: Path) -> None:
-    say("the command of the wheel", version_of(environment))
+def try_daemon(environment: Path, work: Path) -> str:
+    """Serve a group; answers what the command says of its version."""
+    version = version_of(environment)
+    say("the command of the wheel", version)
     python = environment / "bin" / "python"
     run(python, "-m", "pip", "install", "-q", "pytest")
     (work / "test_trial.py").write_text(TRIAL)
     said = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_trial.py", cwd=work)
     assert "1 passed" in said, said
     say("a daemon by the pytest plugin", "1 passed")
+    return version
 
 
 def wheel_of(sdist: Path, work: Path) -> Path:
