@@ -130,11 +130,13 @@ def _drop_unsubscribed(current: CurrentAssignment, goal: Goal) -> CurrentAssignm
     if not goal.has_subscription_changed:
         return current
     dropped = {t: owned for t, owned in current.assigned.items() if t not in goal.subscribed}
-    if not dropped:
+    # A member that is left with no topic takes a step even if it owns nothing, as in Kafka: its
+    # epoch becomes the previous one, too, and is recorded.
+    if not dropped and (goal.subscribed or current.pending_revocation):
         return current
     kept = {t: owned for t, owned in current.assigned.items() if t not in dropped}
     pending = _merged(current.pending_revocation, dropped)
-    if _still_owns(goal.reported, pending):
+    if pending and _still_owns(goal.reported, pending):
         state = ConsumerMemberState.UNREVOKED_PARTITIONS
         return CurrentAssignment(current.member_epoch, current.member_epoch, state, kept, pending)
     return CurrentAssignment(

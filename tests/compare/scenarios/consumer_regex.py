@@ -196,3 +196,15 @@ def a_static_consumer_returns_with_a_regular_expression(script: Script) -> None:
     a.consumer_leave(-2, instance_id="ia")
     new.consumer_join(regex=rf"{script.group}\..*", instance_id="ia")
     new.describe_consumers()
+
+
+@scenario("consumers")
+def a_regular_expression_that_is_not_resolved_leaves_no_epoch_before(script: Script) -> None:
+    """A member without topics takes a step, although it owns nothing."""
+    a = script.client("a")
+    a.consumer_join("none")
+    a.consumer_join("neither")
+    a.consumer_beat(topics=(), regex="nothing")
+    a.consumer_beat(3, owned={})
+    a.consumer_beat(regex="nothing else")
+    a.consumer_beat(3, owned={})

@@ -152,6 +152,16 @@ def test_an_unchanged_subscription_drops_nothing() -> None:
     assert reconcile_member(current, goal({}, subscribed=[T, U], changed=True)) is current
 
 
+def test_a_member_that_is_left_with_no_topic_takes_a_step_even_if_it_owns_nothing() -> None:
+    current = CurrentAssignment(6, 5, STABLE, {})
+    step = reconcile_member(current, goal({}, subscribed=[], changed=True))
+    assert step == CurrentAssignment(6, 6, STABLE, {})
+    assert reconcile_member(current, goal({}, subscribed=[T], changed=True)) is current
+    assert reconcile_member(current, goal({}, subscribed=[], changed=False)) is current
+    gives_back = CurrentAssignment(6, 5, UNREVOKED, {}, at(5, {T: [0]}))
+    assert reconcile_member(gives_back, goal({}, subscribed=[], changed=True)) is gives_back
+
+
 def test_a_target_of_a_topic_without_subscription_is_not_assigned() -> None:
     current = CurrentAssignment(5, 4, STABLE, {})
     step = reconcile_member(current, goal({T: [0], U: [1]}, subscribed=[U]))
