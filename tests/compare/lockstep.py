@@ -41,6 +41,12 @@ PARKED_AFTER_S: Final = 0.1
 RESOLVED_WITHIN_S: Final = 0.4
 """How long a regular expression may take. Nothing tells when one without topics is resolved."""
 
+EXPIRED_WITHIN_S: Final = 0.2
+"""How long an expiry may take after a rebalance timeout that ends at once."""
+
+NO_TIME_MS: Final = (0, -2)
+"""Rebalance timeouts that end at once, with any later step in which partitions are to be revoked."""
+
 Owned = Sequence[tuple[str, Sequence[int]]]
 
 
@@ -123,10 +129,12 @@ class Pair:
     """The same play at Kafka and at the daemon, whose random ids are Kafka's."""
 
     def __init__(self, name: str, kafka: int, ours: int, ids: Path) -> None:
+        self.name = name
         self.kafka, self.ours = Side(name, kafka), Side(name, ours)
         self._ids = ids
         self._compared = [0, 0]
         self._member_ids: set[MemberId] = set()
+        self._has_no_time = False
         self.steps: list[Step] = []
         self.left_out = 0
         """Steps that were not taken because their answers differ on purpose."""
@@ -150,6 +158,9 @@ class Pair:
         self._member_ids |= {client.member_id, self.ours.known_client(step.client).member_id}
         if step.fields.get("regex"):
             time.sleep(RESOLVED_WITHIN_S)
+        self._has_no_time |= step.fields.get("rebalance_ms", 1) in NO_TIME_MS
+        if self._has_no_time:
+            time.sleep(EXPIRED_WITHIN_S)
         return self.difference()
 
     def _is_left_out(self, step: Step) -> bool:
