@@ -56,6 +56,7 @@ from protocol.messages.consumer_group_heartbeat import JOIN_EPOCH, ConsumerGroup
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode, GroupState, MemberId, TopicId
 from protocol.primitives import Malformed
+from seams.java_hash import hash_map_order
 from seams.now import Now
 from seams.reply_token import ReplyToken
 
@@ -238,7 +239,10 @@ def _upgrade_events(
     converting = [_read_member(group, member, context) for member in group.members.values()]
     owned = _owned(converting, group.state)
     targets = _exclusive((found.member.member_id, found.assigned) for found in converting)
-    members = tuple(_converted_member(found, targets, owned, epoch) for found in converting)
+    by_id = {found.member.member_id: found for found in converting}
+    # Kafka puts them into its map in the order of another map, and again when it reads its records.
+    order = reversed(hash_map_order([*by_id]))
+    members = tuple(_converted_member(by_id[MemberId(id_)], targets, owned, epoch) for id_ in order)
     names = {name for found in converting for name in found.subscription.topics}
     metadata_hash = context.topics.metadata_hash(names)
     yield ClassicGroupUpgraded(group.group_id, now.wall_ms, epoch, metadata_hash, members)

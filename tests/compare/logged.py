@@ -105,6 +105,7 @@ NOT_COMPARED: Final[Mapping[str, str]] = {
     "an_unknown_classic_member_joins_an_empty_consumer_group": "Kafka's epochs begin again",
     "classic_joins_that_a_consumer_group_refuses": _TOO_EARLY,
     "groups_that_cannot_be_upgraded": "Kafka shows its parser's message",
+    "who_leads_after_an_upgrade_and_a_downgrade": _AGAIN,
 }
 """Scenarios that are logged otherwise on purpose, or because another thing differs."""
 

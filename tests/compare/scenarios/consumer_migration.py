@@ -321,3 +321,25 @@ def a_static_consumer_that_becomes_classic_does_not_lead(script: Script) -> None
     c.describe()
     c.join(instance_id="ic", protocols=ranged(topic, "other"), may_wait=True)
     b.join(instance_id="ib", protocols=ranged(topic))
+
+
+@scenario("consumers")
+def who_leads_after_an_upgrade_and_a_downgrade(script: Script) -> None:
+    """Two ids share a place in Kafka's map of members: an upgrade changes their order."""
+    topic = script.subscribed_topic(partitions=2)
+    for first, second in ("ad", "da"):
+        group = f"{script.group}.{first}"
+        c = script.client("c")
+        for name in (first, second, "c"):
+            script.client(name).consumer_join(topic, group_id=group)
+        for name in (first, second):
+            script.client(name).join(
+                group_id=group, member_id=name, protocols=ranged(topic), may_wait=True
+            )
+        c.consumer_leave(group_id=group)
+        c.consumer_join(topic, group_id=group)
+        c.consumer_leave(group_id=group)
+        for name in (first, second):
+            script.client(name).join(
+                group_id=group, member_id=name, protocols=ranged(topic), may_wait=True
+            )

@@ -250,6 +250,22 @@ def test_the_next_member_that_leaves_asks_again(world: World) -> None:
     assert world.group().members.keys() == {members[1].member_id}
 
 
+@pytest.mark.parametrize("ids", ["ad", "da"])
+def test_an_upgrade_changes_who_leads_after_the_next_downgrade(world: World, ids: str) -> None:
+    """Both ids share a place in Kafka's map of members, whose order then depends on the past."""
+    consumer = ConsumerClient(world, "c")
+    for member_id in (*ids, "c"):
+        ConsumerClient(world, member_id).join()
+    for member_id in ids:
+        world.join(member_id=member_id, protocols=(("range", subscribed("t")),))
+    consumer.leave()
+    assert world.group().leader_id == ids[1]
+    consumer.join()
+    consumer.leave()
+
+    assert world.group().leader_id == "a"
+
+
 # ---------------------------------------------------------------- a static member is replaced
 
 
