@@ -45,7 +45,7 @@ EXPIRED_WITHIN_S: Final = 0.2
 """How long an expiry may take after a rebalance timeout that ends at once."""
 
 NO_TIME_MS: Final = (0, -2)
-"""Rebalance timeouts that end at once, with any later step in which partitions are to be revoked."""
+"""Rebalance timeouts that end at once, with a later step in which partitions are to be revoked."""
 
 Owned = Sequence[tuple[str, Sequence[int]]]
 
