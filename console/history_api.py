@@ -72,6 +72,8 @@ class HistoryApi:
             else:
                 of_group = await view.rebalances(group_id, limit + 1, generation, span)
                 found = [(group_id, rebalance) for rebalance in of_group]
+                if not found and not await view.knows(group_id):
+                    return self._unknown(group_id)
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
         content: dict[str, object] = {
@@ -83,8 +85,6 @@ class HistoryApi:
             "stories": [format_rebalance(rebalance) for _, rebalance in found[:limit]],
         }
         if group_id is not None:
-            if not found and not self._knows(group_id):
-                return self._unknown(group_id)
             content |= self._current_state(view, group_id, is_now=generation is None)
         return await answer_json(content, rows=len(found))
 
@@ -124,10 +124,10 @@ class HistoryApi:
         kinds = (OffsetsMovedEntry, GroupDeletedEntry) if only_offsets else ()
         try:
             found = await view.events(group_id, limit + 1, kinds, span)
+            if group_id is not None and not found and not await view.knows(group_id):
+                return self._unknown(group_id)
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
-        if group_id is not None and not found and not self._knows(group_id):
-            return self._unknown(group_id)
         events: list[object] = []
         for number, (offset, event) in enumerate(found[:limit], start=1):
             plain = as_plain(event)
@@ -152,9 +152,6 @@ class HistoryApi:
         if self._daemon.health.reason == "loading":
             return None, group_id, refusal(503, "loading")
         return self._view, group_id, None
-
-    def _knows(self, group_id: str) -> bool:
-        return self._daemon.coordinator.knows(GroupId(group_id))
 
     def _unknown(self, group_id: str) -> web.Response:
         return refusal(404, f"there is no group {group_id!r}, and the history has none")

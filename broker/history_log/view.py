@@ -104,6 +104,12 @@ class HistoryView:
         aggregated.sort(key=lambda pair: -pair[1].at_ms)
         return (aggregated + of_all)[:most]
 
+    async def knows(self, group_id: str) -> bool:
+        """Whether there is such a group, or an entry of one that is gone. Raises Corrupt."""
+        return self._coordinator.knows(GroupId(group_id)) or bool(
+            await self.events(group_id, 1, ())
+        )
+
     @staticmethod
     def _has_generation(remembered: list[Rebalance], generation: int | None) -> bool:
         """Whether memory has all about this generation: it has an older one as well."""

@@ -140,6 +140,31 @@ def test_a_group_whose_name_has_odd_letters(daemon: Daemon) -> None:
     assert f"Group {name}: Empty" in why(daemon, name)
 
 
+def test_a_group_that_is_gone_is_known_outside_the_time_that_was_asked_for(
+    daemon: Daemon,
+) -> None:
+    tool = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "gone"})
+    tool.commit(offsets=[TopicPartition("read", 0, 1)], asynchronous=False)
+    tool.close()
+    admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
+    admin.delete_consumer_groups(["gone"])["gone"].result()
+
+    def ask(*words: str) -> "subprocess.CompletedProcess[str]":
+        return rollcall(*words, "--admin", daemon.admin)
+
+    until("the deletion to be readable", lambda: "group_deleted" in ask("history", "gone").stdout)
+    for span in (("--until", "1"), ("--since", "2999-01-01")):
+        done = ask("history", "gone", *span)
+        assert (done.returncode, done.stdout) == (0, "The history has no such events.\n")
+    for words in ((), ("--generation", "7"), ("--until", "1")):
+        done = ask("why", "gone", *words)
+        assert done.returncode == 0
+        assert "Group gone does not exist any more." in done.stdout
+        assert "The history has no rebalance" in done.stdout
+    assert daemon.get("/api/timeline?group=gone&since=99999999999999")[0] == 200
+    assert daemon.get("/api/timeline?group=never")[0] == 404
+
+
 def test_the_empty_group_id_has_a_history(daemon: Daemon) -> None:
     tool = KafkaConsumer(bootstrap_servers=daemon.bootstrap, group_id="", enable_auto_commit=False)
     tool.commit({KafkaPartition("read", 0): OffsetAndMetadata(4, "", -1)})
