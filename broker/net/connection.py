@@ -22,7 +22,7 @@ from typing import Final, Protocol, cast
 from broker.loop.clock import SystemClock
 from broker.net.authentication import Authentication
 from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
-from broker.net.peer import client_host, peer_address
+from broker.net.peer import client_host, peer_address, peer_name
 from broker.net.quotas import REQUESTS_A_TURN_MAX, TURN_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.net.route import Route
@@ -117,6 +117,7 @@ class Connection(asyncio.Protocol):
         "_kept_bytes",
         "_left",
         "_pending",
+        "_port",
         "_reader",
         "_reading_paused",
         "_request_bytes",
@@ -136,7 +137,6 @@ class Connection(asyncio.Protocol):
         "is_authenticated",
         "listener",
         "lost",
-        "peer",
         "principal",
     )
 
@@ -163,11 +163,8 @@ class Connection(asyncio.Protocol):
         self._unread = _NOTHING_UNREAD  # received while blocked
         self._bad_end = ""  # why no frame can be found after those
         self._at_end = False  # nothing will come after those: the peer has sent a FIN
-        self._blocked = False
-        self._corked = False
-        self._is_flush_due = False
-        self._is_muted = False  # by a quota
-        self._reading_paused = False
+        self._blocked = self._corked = self._is_flush_due = False
+        self._is_muted = self._reading_paused = False  # muted: by a quota
         self._writing_paused = False  # too many answers are unsent
         self._has_backlog = False  # some are: the transport holds what the kernel did not take
         self._has_slot = True  # below max.connections
@@ -178,14 +175,19 @@ class Connection(asyncio.Protocol):
         self._served_ms = 0  # core clock: since when it may authenticate
         self.active_ms = 0  # core clock: when the peer last sent something, or waited for an answer
         self._seen_unsent_bytes = 0  # by the last sweep
-        self.host = self.peer = self.client_host = ""
+        self.host, self._port, self.client_host = "", 0, ""
         self.principal = ANONYMOUS
+
+    @property
+    def peer(self) -> str:
+        """Where it comes from, for the log."""
+        return peer_name(self.host, self._port)
 
     # The socket's side.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
-        self.host, self.peer = peer_address(transport)
+        self.host, self._port = peer_address(transport)
         self.client_host = client_host(self.host)
         self._served_ms = self._server.clock.now().mono_ms
         # So that `pause_writing` is called for every byte that the kernel did not take at once.

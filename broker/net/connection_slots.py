@@ -66,8 +66,9 @@ class ConnectionSlots:
         self._allowed = allowed
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()  # those that are served
-        self._served: set[Connecting] = set()
+        self._served = 0
         self._waiting: dict[Connecting, None] = {}
+        self._refused: set[Connecting] = set()  # they are being closed; all others are served
         self._rate = _rate_limit(limits.max_connection_creation_rate)
         self._rates = {
             name: _rate_limit(of_one.max_connection_creation_rate)
@@ -92,6 +93,7 @@ class ConnectionSlots:
         before = self._by_host[host] - 1
         limits = self._limits
         if before >= limits.max_connections_by_ip.get(host, limits.max_connections_per_ip):
+            self._refused.add(connection)
             return SlotRefusal(
                 PeerFault.TOO_MANY_PER_IP, f"{before} connections from {host}", must_close=True
             )
@@ -101,7 +103,9 @@ class ConnectionSlots:
             return None
         waiting = sum(other.listener.name == listener for other in self._waiting)
         must_close = waiting >= limits.socket_listen_backlog_size
-        if not must_close:
+        if must_close:
+            self._refused.add(connection)
+        else:
             self._waiting[connection] = None
             connection.wait_for_slot()
         return SlotRefusal(*reason, must_close=must_close)
@@ -112,9 +116,12 @@ class ConnectionSlots:
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
-        self._waiting.pop(connection, None)
-        if connection in self._served:
-            self._served.remove(connection)
+        if connection in self._waiting:
+            del self._waiting[connection]
+        elif connection in self._refused:
+            self._refused.remove(connection)
+        else:
+            self._served -= 1
             self._by_listener[connection.listener.name] -= 1
 
     def give_slots(self, now_ms: int) -> None:
@@ -137,7 +144,7 @@ class ConnectionSlots:
 
     def _serve(self, connection: Connecting, now_ms: int) -> None:
         listener = connection.listener.name
-        self._served.add(connection)
+        self._served += 1
         self._by_listener[listener] += 1
         for rate in (self._rate, self._rates.get(listener)):
             if rate is not None:
@@ -154,7 +161,7 @@ class ConnectionSlots:
     def _full(self, listener: str) -> tuple[PeerFault, str] | None:
         limits = self._limits
         most = min(limits.max_connections, self._allowed())
-        if len(self._served) >= most:
+        if self._served >= most:
             words = f"{most} connections"
             if most < limits.max_connections:
                 words += "; the other file descriptors (ulimit -n) are for the log's files"

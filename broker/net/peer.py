@@ -13,13 +13,19 @@ from typing import Final
 HOSTS_CACHED: Final = 4_096
 
 
-def peer_address(transport: asyncio.BaseTransport) -> tuple[str, str]:
-    """(host, host:port) of the other end; empty texts when it is gone already."""
+def peer_address(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """(host, port) of the other end; "" and 0 when it is gone already."""
     name = transport.get_extra_info("peername")
     if not isinstance(name, tuple) or len(name) < 2:
-        return "", ""
-    host = _plain(str(name[0]))
-    return host, f"[{host}]:{name[1]}" if ":" in host else f"{host}:{name[1]}"
+        return "", 0
+    return _plain(str(name[0])), name[1]
+
+
+def peer_name(host: str, port: int) -> str:
+    """`10.0.0.7:5`, `[::1]:5`; empty if it was gone already."""
+    if not host:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @lru_cache(HOSTS_CACHED)

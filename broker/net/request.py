@@ -28,8 +28,10 @@ class Requester(Protocol):
     host: str
     listener: Bound
     lost: bool
-    peer: str
     principal: Principal
+
+    @property
+    def peer(self) -> str: ...
 
     def mute(self) -> None: ...
 

@@ -105,7 +105,7 @@ class DelayedSync(Struct, frozen=True, eq=False):
         return EndSyncPhase(self.group.group_id, self.generation_id, expired=True)
 
 
-class DelayedHeartbeat(Struct, frozen=True, eq=False):
+class DelayedHeartbeat(Struct, frozen=True, eq=False, gc=False):  # of each member: 16 bytes less
     """Waits for the silence of a member, or of an id that was handed out, to last too long.
 
     A heartbeat does not move this op: it moves `Member.session_deadline_ms`, one integer. On expiry

@@ -137,7 +137,7 @@ def _forgive(group: ClassicGroup, member: ClassicMember) -> None:
 
 
 def _member_id_assigned(group: ClassicGroup, event: events.MemberIdAssigned) -> None:
-    group.pending_member_ids[event.member_id] = event.session_deadline_ms
+    group.open_pending()[event.member_id] = event.session_deadline_ms
 
 
 def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:
@@ -210,7 +210,7 @@ def _member_lapsed(group: ClassicGroup, event: events.MemberLapsed) -> None:
     member = group.members[event.member.member_id]
     member.lapsed_at_ms = event.now_ms
     member.session_deadline_ms = event.forgiven_until_ms
-    group.lapsed_member_ids[member.member_id] = None
+    group.open_lapsed()[member.member_id] = None
 
 
 def _lapse_forgiven(group: ClassicGroup, event: events.LapseForgiven) -> None:
@@ -309,6 +309,7 @@ def _group_stabilized(group: ClassicGroup, event: events.GroupStabilized) -> Non
         if member.awaiting_sync is not None:
             member.awaiting_sync = None
             member.session_deadline_ms = event.now_ms + member.session_timeout_ms
+    group.close_tables()
     _move(group, GroupState.STABLE, event.at_ms)
 
 
@@ -322,4 +323,4 @@ def _assignment_refused(group: ClassicGroup, event: events.AssignmentRefused) ->
 
 
 def _topics_changed(group: ClassicGroup, event: events.TopicsChanged) -> None:
-    group.changed_topics |= event.topics
+    group.open_changed_topics().update(event.topics)

@@ -167,7 +167,7 @@ class RecentActivity:
         self.assignor_failure: AssignorFailure | None = None  # since the last target assignment
         self.handed_over_at_ms = 0  # consumer groups: partitions were given back or taken over
         self.grown_at_ms = _NO_NUMBERS  # topics that got partitions since
-        self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
+        self._present: dict[str, int] = {}  # member id -> since when
         self._ended = _NO_MEMBERSHIPS
 
     def apply(self, event: HistoryEntry, window_ms: int) -> None:
@@ -196,12 +196,14 @@ class RecentActivity:
             case MemberAddedEntry():
                 self._joined(event.member, event.at_ms, window_ms)
             case StaticMemberReplacedEntry():
-                self._left(event.old_member_id, event.at_ms, "replaced")
+                identity = member_key(event.member)  # its instance id stays
+                self._left(event.old_member_id, identity, event.at_ms, "replaced")
                 self._joined(event.member, event.at_ms, window_ms, event.replaced)
             case MembersRemovedEntry():
                 for gone in event.members:
                     reason = gone.reason or event.cause.value
-                    self._left(gone.member.member_id, event.at_ms, reason)
+                    identity = member_key(gone.member)
+                    self._left(gone.member.member_id, identity, event.at_ms, reason)
             case GroupEmptiedEntry():
                 self.mixed_since.clear()
             case (
@@ -310,7 +312,7 @@ class RecentActivity:
     ) -> None:
         identity = member_key(member)
         if len(self._present) < MEMBERS_MAX:
-            self._present[member.member_id] = (identity, at_ms)
+            self._present[member.member_id] = at_ms
         ended = self._ended.get(identity)
         if not ended:
             return
@@ -327,11 +329,10 @@ class RecentActivity:
             MemberReturn(at_ms, member, stayed_ms, away_ms, membership.reason, replaced)
         )
 
-    def _left(self, member_id: str, at_ms: int, reason: str) -> None:
-        present = self._present.pop(member_id, None)
-        if present is None:
+    def _left(self, member_id: str, identity: str, at_ms: int, reason: str) -> None:
+        joined_at_ms = self._present.pop(member_id, None)
+        if joined_at_ms is None:
             return  # it joined before the window: no short membership
-        identity, joined_at_ms = present
         if identity not in self._ended and len(self._ended) >= IDENTITIES_MAX:
             del self._ended[next(iter(self._ended))]
         if self._ended is _NO_MEMBERSHIPS:

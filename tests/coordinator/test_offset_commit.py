@@ -525,7 +525,7 @@ def test_a_commit_without_any_acceptable_partition_still_extends_the_session() -
 def test_a_member_whose_session_has_lapsed_is_taken_back() -> None:
     group = given_group(STABLE)
     group.members[MEMBER].lapsed_at_ms = NOW.mono_ms - 70
-    group.lapsed_member_ids[MEMBER] = None
+    group.open_lapsed()[MEMBER] = None
 
     outcome = commit(group, a_request())
 

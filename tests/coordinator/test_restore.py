@@ -27,6 +27,7 @@ from protocol.names import ZERO_TOPIC_ID, GroupId, GroupInstanceId, GroupState, 
 from storage.api import Record, RecordPair, StoredRecord
 from tests.coordinator.golden.samples import ID_1, record_of
 from tests.coordinator.offset_givens import AUDIT, GROUP, INSTANCE, ORDERS
+from tests.world import World
 
 AT_MS = 1_600_000_000_000
 
@@ -329,11 +330,25 @@ def test_groups_without_members_share_their_empty_tables() -> None:
     assert simple.pending_sync_ids is empty.pending_sync_ids
 
     joined = the_group(a_group_record(a_stored_member("m-1")))
-    joined.changed_topics.add(ORDERS)
+    joined.open_changed_topics().add(ORDERS)
     assert joined.members is not simple.members
     assert not any((simple.members, simple.protocol_counts, simple.changed_topics))
     for group in (simple, empty, joined):
         group.check()
+
+
+def test_a_stable_group_has_tables_only_for_what_it_has() -> None:
+    joined = World().given_stable_group(members=2)
+    assert len(joined.members) == 2
+    empty = ClassicGroup(GroupId("b"), 1)
+    assert joined.pending_member_ids is empty.pending_member_ids
+    assert joined.pending_sync_ids is empty.pending_sync_ids
+    assert joined.static_members is empty.static_members
+    joined.open_lapsed()[MemberId("m-1")] = None
+    joined.open_pending()[MemberId("m-3")] = 7
+    assert not any((empty.lapsed_member_ids, empty.pending_member_ids))
+    joined.close_tables()
+    assert (joined.lapsed_member_ids, joined.pending_member_ids) == ({"m-1": None}, {"m-3": 7})
 
 
 @pytest.mark.pure  # rows of the compiled build have no object for a time

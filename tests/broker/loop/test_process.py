@@ -18,7 +18,7 @@ import pytest
 from broker.loop.process import notify, raise_descriptor_limit
 from broker.main import STOP_SIGNALS, listen_to_signals
 from broker.net import sockets
-from broker.net.peer import client_host, peer_address
+from broker.net.peer import client_host, peer_address, peer_name
 from broker.net.sockets import CannotListen, address_text, bind, bind_listener
 from broker.observe.events import DaemonStep
 from config.limits import ServerLimits
@@ -235,7 +235,8 @@ class Transport:
     ],
 )
 def test_a_peer_is_named_as_it_came(name: object, expected: tuple[str, str]) -> None:
-    assert peer_address(Transport(name)) == expected  # type: ignore[arg-type]
+    host, port = peer_address(Transport(name))  # type: ignore[arg-type]
+    assert (host, peer_name(host, port)) == expected
 
 
 def test_an_empty_host_listens_everywhere_and_a_name_on_all_its_addresses() -> None:
