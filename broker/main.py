@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from types import FrameType
@@ -115,18 +115,8 @@ def run_daemon(
         data_dir.withdraw()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
-    for warning in config.warnings:
-        observer(Warned(warning))
-    if data_dir.lost_identity:
-        words = "The data directory had partitions and no meta.properties: it has a new cluster id"
-        observer(Warned(words, {"cluster_id": data_dir.identity.cluster_id}))
-    if descriptors < SMALL_DESCRIPTOR_LIMIT:
-        observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
-    if config.rollcall_crash_at != NO_CRASH:
-        observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
-    if config.rollcall_drill_faults:
-        words = "Faults are injected: this is the daemon of a drill"
-        observer(Warned(words, {"file": config.rollcall_drill_faults}))
+    for warning in _warnings_of_start(config, data_dir, descriptors):
+        observer(warning)
     try:
         running = _run(
             config,
@@ -148,6 +138,20 @@ def run_daemon(
         observer.end_wait_of_joins()
         ports.close()
         data_dir.close()
+
+
+def _warnings_of_start(config: Config, data_dir: DataDir, descriptors: int) -> Iterator[Warned]:
+    yield from map(Warned, config.warnings)
+    if data_dir.lost_identity:
+        words = "The data directory had partitions and no meta.properties: it has a new cluster id"
+        yield Warned(words, {"cluster_id": data_dir.identity.cluster_id})
+    if descriptors < SMALL_DESCRIPTOR_LIMIT:
+        yield Warned("Few file descriptors (ulimit -n)", {"limit": descriptors})
+    if config.rollcall_crash_at != NO_CRASH:
+        yield Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at})
+    if config.rollcall_drill_faults:
+        words = "Faults are injected: this is the daemon of a drill"
+        yield Warned(words, {"file": config.rollcall_drill_faults})
 
 
 async def _run(
