@@ -327,14 +327,23 @@ class RandomRequests:
         topic = self.random.choice(list(self.sizes) or ["t0"])
         kind = self.random.choice(
             ["describe"] * 6 + ["describe_0", "describe_classic", "describe_classic", "list"]
-            + ["delete_group", "delete_offsets", "grow", "grow", "create", "drop"]
+            + ["delete_group", "delete_offsets", "grow", "grow", "create", "drop", "describe_many"]
         )  # fmt: skip
         if kind == "delete_offsets":
             return Step(member.name, kind, {"topics": {topic: [0, 1]}})
         if kind == "describe_classic":
             return Step(member.name, kind, {"version": self.random.choice((5, 6))})
         if kind == "list":
-            fields: Fields = {"types": self.random.choice(([], ["consumer"], ["classic"]))}
+            fields: Fields = {
+                "types": self.random.choice(
+                    ([], ["consumer"], ["classic"], ["Consumer"], ["none"])
+                ),
+                "states": self.random.choice(([], [], ["stable"], ["Empty"], ["none"])),
+            }
+            return Step(member.name, kind, fields)
+        if kind == "describe_many":
+            groups = [self.random.choice(_GROUPS) for _ in range(3)]
+            fields = {"groups": groups, "operations": self.random.random() < 0.5}
             return Step(member.name, kind, fields)
         if kind == "create":
             missing = [name for name in TOPICS if name not in self.sizes]
@@ -367,22 +376,24 @@ class RandomRequests:
         return Step(step.client, step.op, fields)
 
 
-_IDS: Final = ("", "nobody", "@a", "@b", "@x", "@y", "b", " ")
-_INSTANCES: Final = (None, "ib", "iy", "in", "")
+_IDS: Final = ("", "nobody", "@a", "@b", "@x", "@y", "b", " ", "\u00e9", "\x00")
+_INSTANCES: Final = (None, "ib", "iy", "in", "", " ", "\u00e9")
+_GROUPS: Final = ("~", "none", "", "~.none")
 
 _WRONG: Final[dict[str, Fields]] = {
     "beat": {
-        "epoch": (0, -1, -2, -3, 1, 2, 99, 2**31 - 1),
+        "epoch": (0, -1, -2, -3, 1, 2, 99, 2**31 - 1, -(2**31)),
         "member": _IDS,
         "instance": _INSTANCES,
-        "rack": ("", "r1", None),
+        "rack": ("", "r1", " ", None),
         "rebalance_ms": (-1, 0, -2, 1000 * 900, 2**31 - 1),
-        "topics": (None, [], ["t0", "t0"], ["none"], ["t2", "t1", "t0"]),
-        "regex": ("[", "", "(?!x)", r"~\.t.*", None, "*"),
+        "topics": (None, [], ["t0", "t0"], ["none"], ["t2", "t1", "t0"], [""], ["none", "t0"]),
+        "regex": ("[", "", "(?!x)", r"~\.t.*", None, "*", " ", "none", r"~\.t0|~\.t1"),
         "assignor": ("none", "", "range", "uniform", None),
         "owned": (
             None, [], [("none", [0])], [("t0", [-1])], [("t0", [0, 0])], [("t0", [99])],
             [("t0", [0]), ("t0", [1])], [("t0", [])], [("t1", [0])], [("t0", [0, 1, 2])],
+            [("t0", [2, 1, 0])], [("t0", []), ("t0", [0])], [("t0", [2**31 - 1])],
         ),
         "version": (0, 1),
     },
@@ -397,7 +408,8 @@ _WRONG: Final[dict[str, Fields]] = {
         ),
         "protocol_type": ("", "connect"),
         "session_ms": (0, -1, 1_800_001),
-        "version": (4, 6, 9),
+        "rebalance_ms": (0, -1, -2),
+        "version": (0, 1, 2, 3, 4, 6, 7, 9),
         "is_broken": (True,),
     },
     "sync": {
@@ -406,26 +418,28 @@ _WRONG: Final[dict[str, Fields]] = {
         "generation_id": (-1, 0, 1, 2, 99),
         "protocol_type": (None, "", "connect"),
         "protocol_name": (None, "", "uniform", "none"),
-        "version": (3, 4, 5),
+        "version": (0, 1, 2, 3, 4, 5),
     },
     "classic_beat": {
         "member": _IDS,
         "instance_id": _INSTANCES,
         "generation_id": (-1, 0, 1, 2, 99),
-        "version": (3, 4),
+        "version": (0, 1, 2, 3, 4),
     },
     "leave": {
         "members": (
             [("@a", None)], [("@b", "ib")], [("", "ib")], [("@x", None), ("@x", None)],
             [("@a", "ib")], [("nobody", "iy")], [("@a", None), ("@b", None), ("@x", None)],
+            [("", None)], [("@a", "")], [("", "in")], [("", "ib"), ("@b", None)],
+            [("", "ib"), ("", "ib")],
         ),
-        "version": (3, 4, 5),
+        "version": (0, 1, 2, 3, 4, 5),
     },
     "commit": {
         "member": _IDS,
         "instance": _INSTANCES,
         "generation": (-1, 0, 1, 2, 99),
-        "version": (2, 5, 8, 9, 10),
+        "version": (2, 3, 4, 5, 6, 7, 8, 9, 10),
         "offsets": (
             [("none", {0: 1})], [("t0", {-1: 3})], [("t0", {0: -1})], [],
             [("t0", {0: 1}), ("t0", {0: 2})],
@@ -435,5 +449,6 @@ _WRONG: Final[dict[str, Fields]] = {
         "member": (None, *_IDS),
         "epoch": (-1, 0, 1, 2, 99, -2),
         "topics": ({}, None, {"none": [0]}, {"t0": [0, 0, 99, -1]}),
+        "version": (1, 2, 3, 5, 7, 8, 9, 10),
     },
 }  # fmt: skip
