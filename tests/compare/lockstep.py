@@ -38,8 +38,14 @@ UNKNOWN_TOPIC: Final = TopicId("11111111-2222-3333-4444-555555555555")
 PARKED_AFTER_S: Final = 0.1
 """How long the answer to a request that may be parked is waited for."""
 
+PARKED_WITHIN_S: Final = 2.0
+"""How long a busy Kafka may take until it shows a new member whose request is parked."""
+
 RESOLVED_WITHIN_S: Final = 0.4
 """How long a regular expression may take. Nothing tells when one without topics is resolved."""
+
+RESOLVED_AGAIN_AFTER_S: Final = 9.0
+"""Expressions are resolved again from ten seconds on: with which step depends on the machine."""
 
 EXPIRED_WITHIN_S: Final = 0.2
 """How long an expiry may take once a member gave a rebalance timeout that ends at once."""
@@ -108,9 +114,8 @@ class Side(Script):
                 assignment=shown,
             )
         if isinstance(answer, OffsetFetchResponse):
-            for group in answer.groups:
-                for topic in group.topics:
-                    topic.partitions = sorted(topic.partitions, key=lambda p: p.partition_index)
+            for topic in (*answer.topics, *(t for group in answer.groups for t in group.topics)):
+                topic.partitions = sorted(topic.partitions, key=lambda p: p.partition_index)
         super()._write_answer(client, answer, version)
 
     def member_ids(self) -> set[str]:
@@ -132,6 +137,8 @@ class Pair:
         self._compared = [0, 0]
         self._member_ids: set[MemberId] = set()
         self._has_no_time = False
+        self._first_regex_at: float | None = None
+        self._closed_at: float | None = None
         self.steps: list[Step] = []
         self.left_out = 0
         """Steps that were not taken because their answers differ on purpose."""
@@ -150,10 +157,11 @@ class Pair:
         except Unwritable:  # the version has no such field
             del self.kafka.transcript[self._compared[0] :]
             return []
-        self._give_members(client, before)
+        self._give_members(step, client, before)
         self._run(self.ours, step)
         self._member_ids |= {client.member_id, self.ours.known_client(step.client).member_id}
         if step.fields.get("regex"):
+            self._first_regex_at = self._first_regex_at or time.monotonic()
             time.sleep(RESOLVED_WITHIN_S)
         self._has_no_time |= step.fields.get("rebalance_ms", 1) <= 0
         if self._has_no_time:
@@ -167,9 +175,13 @@ class Pair:
         member_id = _member(self.ours, client, step.fields.get("member"))
         return is_left_out(step.op, step.fields, member_id, self.ours.describe_consumers())
 
-    def share_ids_a_bucket(self) -> bool:
-        """Whether the order of some ids in Kafka's maps depends on the past."""
-        return share_a_bucket(self.kafka.topics, self._member_ids - {MemberId("")})
+    def is_unclear(self) -> bool:
+        """Whether a difference may come of ids that share a bucket of Kafka's maps, or of time."""
+        began_at = self._first_regex_at
+        took_s = 0.0 if began_at is None else (self._closed_at or time.monotonic()) - began_at
+        return took_s > RESOLVED_AGAIN_AFTER_S or share_a_bucket(
+            self.kafka.topics, self._member_ids - {MemberId("")}
+        )
 
     def difference(self) -> list[str]:
         new = []
@@ -189,6 +201,7 @@ class Pair:
         return self.difference()
 
     def close(self) -> None:
+        self._closed_at = time.monotonic()
         self.kafka.close()
         self.ours.close()
 
@@ -206,11 +219,15 @@ class Pair:
         client = side.known_client(step.client)
         OPS[step.op](side, client, **fields)
 
-    def _give_members(self, client: Client, before: str) -> None:
+    def _give_members(self, step: Step, client: Client, before: str) -> None:
         """Have the daemon make the same member id, if Kafka has made one."""
         made = {client.member_id} - {before}
         if client.waiting is not None:
             made = self.kafka.member_ids() - self.ours.member_ids()
+            has_new = step.op == "join" and not _member(self.kafka, client, step.fields["member"])
+            until = time.monotonic() + PARKED_WITHIN_S
+            while has_new and not made and time.monotonic() < until:
+                made = self.kafka.member_ids() - self.ours.member_ids()
         found = [_uuid(member_id) for member_id in made]
         give(self._ids, members=[str(found_id) for found_id in found if found_id is not None])
 

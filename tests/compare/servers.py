@@ -58,6 +58,11 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "creative": {**_EVERYWHERE, "auto.create.topics.enable": "true"},
     "consumers": _CONSUMERS,
     "consumers assigned later": {**_CONSUMERS, "group.consumer.assignment.interval.ms": "1000"},
+    "consumers assigned once": {
+        **_CONSUMERS,
+        "group.consumer.assignment.interval.ms": "3600000",
+        "group.consumer.max.assignment.interval.ms": "3600000",
+    },
     "consumers of short sessions": {
         **_CONSUMERS,
         "group.consumer.min.session.timeout.ms": "1",

@@ -202,6 +202,7 @@ def reconciled_member(
         target.epoch,
         target.assignment,
         context.topics.ids_of(topics).keys(),
+        bool(topics),
         updated.is_subscription_changed,
         reported,
         group.owners,

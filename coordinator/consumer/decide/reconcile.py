@@ -30,12 +30,14 @@ _NO_EPOCHS: Mapping[int, int] = {}
 class Goal(Struct, frozen=True):
     """Where a member is to go.
 
+    `subscribed` are the topics that exist; `has_topics`: it subscribes to one, which may not exist.
     `owners` has the members that own partitions, also while they are to give them back.
     """
 
     target_epoch: int
     target: Assignment
     subscribed: AbstractSet[TopicId]
+    has_topics: bool
     has_subscription_changed: bool
     reported: Reported
     owners: Mapping[TopicId, Mapping[int, MemberId]]
@@ -132,7 +134,7 @@ def _drop_unsubscribed(current: CurrentAssignment, goal: Goal) -> CurrentAssignm
     dropped = {t: owned for t, owned in current.assigned.items() if t not in goal.subscribed}
     # A member that is left with no topic takes a step even if it owns nothing, as in Kafka: its
     # epoch becomes the previous one, too, and is recorded.
-    if not dropped and (goal.subscribed or current.pending_revocation):
+    if not dropped and (goal.has_topics or current.pending_revocation):
         return current
     kept = {t: owned for t, owned in current.assigned.items() if t not in dropped}
     pending = _merged(current.pending_revocation, dropped)

@@ -5,7 +5,7 @@ Counts as those of `ConsumerGroup`, with one member changed. Kafka's counterpart
 `subscriptionType`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from coordinator.consumer.group_view import ConsumerGroupView
@@ -70,7 +70,7 @@ def is_homogeneous(subscriptions: Subscriptions) -> bool:
 
 def topics_of_member(
     metadata: ConsumerMemberMetadata, resolved: Mapping[str, ResolvedRegularExpression]
-) -> Iterable[TopicName]:
+) -> Collection[TopicName]:
     """Its names, and the topics of its expression if that is resolved."""
     regex = metadata.subscribed_topic_regex
     found = resolved.get(regex) if regex else None

@@ -28,11 +28,15 @@ def goal(
     epoch: int = 6,
     reported: Parts | None = None,
     subscribed: Iterable[TopicId] = (T, U),
+    missing_topics: bool = False,
     changed: bool = False,
     others: Parts | None = None,
     own: Parts | None = None,
 ) -> Goal:
-    """`others` owns the rest, `own` are the partitions that the member itself is registered for."""
+    """`others` owns the rest, `own` are the partitions that the member itself is registered for.
+
+    `missing_topics`: the member subscribes to topics that do not exist.
+    """
     owners: dict[TopicId, dict[int, MemberId]] = {}
     for member_id, parts in (("b", others), ("a", own)):
         for topic_id, numbers in (parts or {}).items():
@@ -41,6 +45,7 @@ def goal(
         epoch,
         {topic_id: frozenset(numbers) for topic_id, numbers in target.items()},
         frozenset(subscribed),
+        missing_topics or bool(subscribed),
         changed,
         None
         if reported is None
@@ -158,6 +163,8 @@ def test_a_member_that_is_left_with_no_topic_takes_a_step_even_if_it_owns_nothin
     assert step == CurrentAssignment(6, 6, STABLE, {})
     assert reconcile_member(current, goal({}, subscribed=[T], changed=True)) is current
     assert reconcile_member(current, goal({}, subscribed=[], changed=False)) is current
+    missing = goal({}, subscribed=[], missing_topics=True, changed=True)
+    assert reconcile_member(current, missing) is current
     gives_back = CurrentAssignment(6, 5, UNREVOKED, {}, at(5, {T: [0]}))
     assert reconcile_member(gives_back, goal({}, subscribed=[], changed=True)) is gives_back
 
