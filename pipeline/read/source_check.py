@@ -20,6 +20,7 @@ from seams.operator_error import WrongInput
 TOPICS: Final = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
 _MANIFEST: Final = "manifest.json"
 _CLUSTERS: Final = "clusters"  # of a lake that has them by name
+_OF_A_BROKER: Final = "meta.properties"  # a data directory of Rollcall's or Kafka's
 _CONNECT_TIMEOUT_S: Final = 10.0
 
 
@@ -110,6 +111,9 @@ def check_output(out: str) -> None:
     if not there.is_dir():
         what = "is a file" if there == folder else f"cannot be made: {there} is a file"
         raise WrongInput(f"{out}: {what}; a folder is needed")
+    for within in (folder, *folder.parents):
+        if (within / _OF_A_BROKER).exists():
+            raise WrongInput(f"{out}: {within} is the data directory of a broker; name another one")
     _check_writable(out, there)
 
 

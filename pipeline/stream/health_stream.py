@@ -37,7 +37,7 @@ from pipeline.derive.measured_lag import measured_health
 from pipeline.derive.sliding import PAST_MS, last_samples, stalls_begun, storms
 from pipeline.read.broker_log_ends import measure_broker
 from pipeline.read.brokers import KAFKA, Broker
-from pipeline.read.source_check import check_broker
+from pipeline.read.source_check import check_broker, check_output
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
 from pipeline.stream.measured_batches import (
@@ -93,6 +93,7 @@ def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) 
     or SIGINT; a second one ends it at once. Raises OperationFailed, NoJava."""
     if not order.source.startswith(KAFKA):
         raise NoStream(f"stream needs a broker, {KAFKA}HOST:PORT, not {order.source}")
+    check_output(order.out)
     check_broker(order.source.removeprefix(KAFKA))
     stop_requested = False
 
@@ -100,9 +101,7 @@ def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) 
         nonlocal stop_requested
         if stop_requested:
             raise KeyboardInterrupt
-        stop_requested = (
-            True  # an exception here would break the talk with Java in the middle of a word
-        )
+        stop_requested = True  # an exception here would break off a message to Java
 
     before = {
         number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)

@@ -86,6 +86,14 @@ def test_an_output_is_a_folder_that_can_be_written(tmp_path: Path) -> None:
         check_output_file(str(tmp_path))
 
 
+def test_no_table_is_written_into_a_data_directory(tmp_path: Path) -> None:
+    """A Kafka does not start with a folder in it that is no partition's."""
+    (tmp_path / "meta.properties").touch()
+    for out in (tmp_path, tmp_path / "results", tmp_path / "new" / "results"):
+        with pytest.raises(WrongInput, match="is the data directory of a broker"):
+            check_output(str(out))
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_an_output_needs_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
