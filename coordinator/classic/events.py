@@ -66,7 +66,6 @@ class MemberIdAssigned(Struct, frozen=True):
     member_id: MemberId
     client_id: str
     client_host: str
-    session_deadline_ms: int
     principal: str | None = None
 
 

@@ -137,7 +137,7 @@ def _forgive(group: ClassicGroup, member: ClassicMember) -> None:
 
 
 def _member_id_assigned(group: ClassicGroup, event: events.MemberIdAssigned) -> None:
-    group.open_pending()[event.member_id] = event.session_deadline_ms
+    group.open_pending()[event.member_id] = event.member_id
 
 
 def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:

@@ -120,7 +120,7 @@ class ClassicMember:
 # These stand for all others, and stay empty (`Group.check`).
 _NO_MEMBERS: Final[dict[MemberId, ClassicMember]] = {}
 _NO_STATIC_MEMBERS: Final[dict[GroupInstanceId, MemberId]] = {}
-_NO_PENDING_IDS: Final[dict[MemberId, int]] = {}
+_NO_PENDING_IDS: Final[dict[MemberId, MemberId]] = {}
 _NO_SYNC_IDS: Final[set[MemberId]] = set()
 _NO_COUNTS: Final[dict[str, int]] = {}
 _NO_LAPSED_IDS: Final[dict[MemberId, None]] = {}
@@ -168,7 +168,8 @@ class ClassicGroup(Group):
         self.leader_id: MemberId = UNKNOWN_MEMBER_ID
         self.members: dict[MemberId, ClassicMember] = _NO_MEMBERS
         self.static_members: dict[GroupInstanceId, MemberId] = _NO_STATIC_MEMBERS
-        self.pending_member_ids: dict[MemberId, int] = _NO_PENDING_IDS  # -> session deadline, ms
+        # Each is its own value: the member gets the text that its timer has, not the request's.
+        self.pending_member_ids: dict[MemberId, MemberId] = _NO_PENDING_IDS
         self.pending_sync_ids: set[MemberId] = _NO_SYNC_IDS
         self.awaiting_join_count = 0
         self.new_member_added = False
@@ -185,7 +186,7 @@ class ClassicGroup(Group):
             self.members = {}
             self.protocol_counts = {}
 
-    def open_pending(self) -> dict[MemberId, int]:
+    def open_pending(self) -> dict[MemberId, MemberId]:
         """`pending_member_ids`, to enter one."""
         if self.pending_member_ids is _NO_PENDING_IDS:
             self.pending_member_ids = {}

@@ -16,11 +16,13 @@ def test_a_new_member_gets_its_id_and_joins_with_it(world: World, version: int) 
     group = world.group()
     assert group.state is GroupState.EMPTY
     assert not group.members
-    assert list(group.pending_member_ids) == ["me-1"]
+    (handed_out,) = group.pending_member_ids
+    assert handed_out == "me-1"
 
-    asked = world.join("g", "me-1", version=version)
+    asked = world.join("g", str(b"me-1", "ascii"), version=version)  # as if it was read
     assert asked.waits
     assert list(group.members) == ["me-1"]
+    assert group.members[handed_out].member_id is handed_out, "its text is kept once"
     assert not group.pending_member_ids
     world.advance(3_000)
     assert asked.joined.member_id == "me-1"

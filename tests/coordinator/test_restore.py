@@ -345,10 +345,10 @@ def test_a_stable_group_has_tables_only_for_what_it_has() -> None:
     assert joined.pending_sync_ids is empty.pending_sync_ids
     assert joined.static_members is empty.static_members
     joined.open_lapsed()[MemberId("m-1")] = None
-    joined.open_pending()[MemberId("m-3")] = 7
+    joined.open_pending()[MemberId("m-3")] = MemberId("m-3")
     assert not any((empty.lapsed_member_ids, empty.pending_member_ids))
     joined.close_tables()
-    assert (joined.lapsed_member_ids, joined.pending_member_ids) == ({"m-1": None}, {"m-3": 7})
+    assert (joined.lapsed_member_ids, joined.pending_member_ids) == ({"m-1": None}, {"m-3": "m-3"})
 
 
 @pytest.mark.pure  # rows of the compiled build have no object for a time

@@ -176,7 +176,6 @@ def _join_without_id(
             member_id,
             token.client_id,
             token.client_host,
-            deadline_ms,
             token.named_principal,
         )
     )
@@ -192,12 +191,13 @@ def _join_with_id(
 ) -> Outcome:
     request, token = command.request, command.token
     member_id = request.member_id
-    if member_id in group.pending_member_ids:
+    handed_out = group.pending_member_ids.get(member_id)
+    if handed_out is not None:
         if request.group_instance_id is not None:
             # An id that was handed out belongs to a dynamic member: the client contradicts itself.
             refusal = refuse_join(token, ErrorCode.UNKNOWN_SERVER_ERROR)
             return Outcome(replies=(refusal,))
-        return _add_member(group, command, member_id, JoinKind.PENDING, now, settings)
+        return _add_member(group, command, handed_out, JoinKind.PENDING, now, settings)
 
     error_code = check_member(group, member_id, request.group_instance_id)
     if error_code is not ErrorCode.NONE:

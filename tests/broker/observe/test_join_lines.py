@@ -54,7 +54,7 @@ class Log:
 
 def id_assigned(number: int, principal: str | None = None) -> MemberIdAssigned:
     member_id = MemberId(f"m-{number}")
-    return MemberIdAssigned(G, 1, GroupState.EMPTY, member_id, "c", "/h", 5, principal)
+    return MemberIdAssigned(G, 1, GroupState.EMPTY, member_id, "c", "/h", principal)
 
 
 def added(number: int, principal: str | None = None) -> MemberAdded:
