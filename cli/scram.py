@@ -208,4 +208,4 @@ def _of_file(file: Path) -> str:
     try:
         return content.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise WrongInput(f"{file} is no UTF-8") from None
+        raise WrongInput(f"{file} is not UTF-8") from None

@@ -148,7 +148,7 @@ class HistoryApi:
         if group_id is None and not is_all:
             return None, None, refusal(400, "group=G is missing, or all=true")
         if group_id is not None and is_all:
-            return None, "", refusal(400, "group=G and all=true: which of them?")
+            return None, "", refusal(400, "give either group=G or all=true")
         if self._daemon.health.reason == "loading":
             return None, group_id, refusal(503, "loading")
         return self._view, group_id, None

@@ -1,5 +1,4 @@
-# Java's String.hashCode: so short a loop that nobody has to keep what it gave; and the order of a
-# java.util.HashMap.
+# Java's String.hashCode, a loop too short to be worth a cache, and the order of a java.util.HashMap.
 
 cdef extern from "Python.h":
     int PyUnicode_KIND(object)
