@@ -3,7 +3,8 @@
 In order: lock the data directory / bind the ports / build the daemon (build.py) / accept clients /
 elect and load the partitions / open the console. What forbids a start is one line on stderr, with
 exit code 2, or 1 if the data are damaged. SIGTERM, SIGINT and SIGHUP stop the daemon; a second
-signal ends it at once. Kafka's counterpart: `Kafka.main`, `BrokerServer`.
+signal ends it at once, the same one not within a second. Kafka's counterpart: `Kafka.main`,
+`BrokerServer`.
 """
 
 import asyncio
