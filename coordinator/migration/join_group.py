@@ -247,7 +247,8 @@ def _join(
     group_id, member_id, mono_ms = group.group_id, metadata.member_id, now.mono_ms
     assert metadata.classic is not None
     session_ms = mono_ms + metadata.classic.session_timeout_ms
-    sync_ms = mono_ms + max(metadata.rebalance_timeout_ms, 0)
+    # As in Kafka that of the request: -1 does not change the member's, but ends at once.
+    sync_ms = mono_ms + max(rebalance_timeout_ms(command.request, token), 0)
     happened = advanced.happened
     happened.append(ConsumerSessionExtended(group_id, member_id, session_ms))
     happened.append(ClassicJoinAnswered(group_id, member_id, sync_ms))

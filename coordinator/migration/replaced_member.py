@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator.classic.commands import BeginRebalance, RebalanceCause
+from coordinator.classic.decide.join_answers import answered_name
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.advance import (
     UpdatedGroup,
@@ -77,7 +78,7 @@ def member_epoch_answer(
         JoinGroupResponse(
             generation_id=GenerationId(current.member_epoch),
             protocol_type=PROTOCOL_TYPE,
-            protocol_name=metadata.classic.protocols[0][0],
+            protocol_name=answered_name(metadata.classic.protocols[0][0], token.api_version),
             member_id=metadata.member_id,
         ),
     )

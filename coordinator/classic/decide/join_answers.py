@@ -4,6 +4,7 @@ Kafka's counterpart: the `JoinGroupResponseData` that `GroupMetadataManager` bui
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Reply
@@ -16,6 +17,8 @@ from protocol.names import (
 )
 from seams.reply_token import ReplyToken
 
+_NULL_NAME_SINCE: Final = 7
+
 
 def refuse_join(
     token: ReplyToken, error_code: ErrorCode, member_id: MemberId = UNKNOWN_MEMBER_ID
@@ -25,11 +28,16 @@ def refuse_join(
 
 
 def join_refusal(error_code: ErrorCode, member_id: MemberId, api_version: int) -> JoinGroupResponse:
-    # Versions before 7 cannot say null.
-    protocol_name = None if api_version >= 7 else ""
     return JoinGroupResponse(
-        error_code=error_code, member_id=member_id, protocol_name=protocol_name
+        error_code=error_code,
+        member_id=member_id,
+        protocol_name=answered_name(None, api_version),
     )
+
+
+def answered_name(protocol_name: str | None, api_version: int) -> str | None:
+    """Versions before 7 cannot say null, later ones say it for an empty name, too."""
+    return protocol_name or (None if api_version >= _NULL_NAME_SINCE else "")
 
 
 def join_answer(
@@ -47,7 +55,7 @@ def join_answer(
         JoinGroupResponse(
             generation_id=group.generation_id,
             protocol_type=group.protocol_type,
-            protocol_name=group.protocol_name,
+            protocol_name=answered_name(group.protocol_name, token.api_version),
             leader=group.leader_id if leader_id is None else leader_id,
             member_id=member_id,
             members=members,
@@ -70,7 +78,7 @@ def generation_answer(
         JoinGroupResponse(
             generation_id=generation_id,
             protocol_type=protocol[0],
-            protocol_name=protocol[1],
+            protocol_name=answered_name(protocol[1], token.api_version),
             leader=leader_id,
             member_id=member_id,
             members=members,

@@ -1,5 +1,6 @@
 """Classic members of consumer groups: their joins, syncs, heartbeats, and the downgrade."""
 
+from protocol.names import UNKNOWN_MEMBER_ID
 from tests.compare.client import topics
 from tests.compare.scenarios.consumer_migration import mixed_pair, ranged, subscribed
 from tests.compare.script import Script, scenario
@@ -363,3 +364,35 @@ def an_unknown_classic_member_joins_an_empty_consumer_group(script: Script) -> N
     c.describe_consumers()
     c.list_groups()
     c.consumer_join(topic)
+
+
+@scenario("consumers")
+def a_protocol_without_a_name(script: Script) -> None:
+    """Of members of both kinds of groups; an empty name is answered as null."""
+    topic = script.subscribed_topic(partitions=2)
+    a, b, c = script.clients("a", "b", "c")
+    classic = f"{script.group}.classic"
+    protocols = (("", subscribed(topic)),)
+    for version in (5, 9):
+        a.enter(group_id=classic, protocols=protocols, version=version)
+        a.leave(group_id=classic)
+        a.member_id = UNKNOWN_MEMBER_ID
+    c.consumer_join(topic)
+    b.join(member_id="b", protocols=protocols, version=5)
+    b.join(member_id="b", protocols=protocols)
+    b.sync(protocol_name="")
+    b.sync(protocol_name=None)
+
+
+@scenario("consumers")
+def a_join_without_a_rebalance_timeout(script: Script) -> None:
+    """The member is to sync at once, and is removed."""
+    topic = script.subscribed_topic(partitions=2)
+    b, c = script.clients("b", "c")
+    c.consumer_join(topic)
+    b.join(member_id="b", protocols=(("range", subscribed(topic)),))
+    b.sync()
+    b.join(member_id="b", protocols=(("range", subscribed(topic)),), rebalance_ms=-1)
+    script.until_group_epoch(4)
+    b.beat()
+    c.describe_consumers()

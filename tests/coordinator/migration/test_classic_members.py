@@ -65,6 +65,15 @@ def test_the_first_protocol_of_the_member_is_chosen(world: World, consumer: Cons
     assert given_classic(world, protocols=offered).protocol_name == "sticky"
 
 
+@pytest.mark.parametrize(("version", "answered"), [(5, ""), (9, None)])
+def test_a_protocol_without_a_name_is_answered_as_none(
+    world: World, consumer: ConsumerClient, version: int, answered: str | None
+) -> None:
+    answer = world.join(member_id="z", protocols=(("", subscribed("t")),), version=version).joined
+
+    assert (answer.error_code, answer.protocol_name) == (ErrorCode.NONE, answered)
+
+
 def test_classic_members_need_a_protocol_that_all_of_them_have(
     world: World, consumer: ConsumerClient
 ) -> None:
@@ -397,6 +406,21 @@ def test_a_member_that_does_not_sync_is_removed(world: World, consumer: Consumer
     given_one_that_beats(world, consumer, REBALANCE_TIMEOUT_MS)
 
     assert answer.member_id not in world.consumer_group().members
+    assert removal(world) is ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT
+
+
+def test_a_join_without_a_rebalance_timeout_is_to_sync_at_once(
+    world: World, consumer: ConsumerClient
+) -> None:
+    """The member keeps the timeout that it gave before; the time to sync is that of the request."""
+    answer = given_classic(world)
+    world.sync("g", answer.member_id, answer.generation_id)
+    world.join(member_id=answer.member_id, protocols=OFFERED, rebalance_timeout_ms=-1)
+    member = world.consumer_group().members[answer.member_id]
+    assert member.metadata.rebalance_timeout_ms == REBALANCE_TIMEOUT_MS
+    world.advance(1)
+
+    assert world.consumer_group().members.keys() == {"c"}
     assert removal(world) is ConsumerRemovalCause.CLASSIC_SYNC_TIMED_OUT
 
 
