@@ -29,9 +29,16 @@ from protocol.names import GenerationId, GroupInstanceId, MemberId, TopicId, Top
 from protocol.primitives import Unwritable
 from tests.compare.client import Client
 from tests.compare.given_ids import give
-from tests.compare.on_purpose import Fields, is_left_out, share_a_bucket
+from tests.compare.on_purpose import (
+    Fields,
+    is_left_out,
+    is_refused_upgrade,
+    share_a_bucket,
+)
 from tests.compare.scenarios.consumer_migration import assigned, subscribed
 from tests.compare.script import Script
+
+CLIENTS: Final = "abxyz"
 
 UNKNOWN_TOPIC: Final = TopicId("11111111-2222-3333-4444-555555555555")
 
@@ -136,7 +143,9 @@ class Pair:
         self._ids = ids
         self._compared = [0, 0]
         self._member_ids: set[MemberId] = set()
+        self._has_other_ids = False
         self._has_no_time = False
+        self._has_broken_metadata = False
         self._first_regex_at: float | None = None
         self._closed_at: float | None = None
         self.steps: list[Step] = []
@@ -159,10 +168,14 @@ class Pair:
             return []
         self._give_members(step, client, before)
         self._run(self.ours, step)
-        self._member_ids |= {client.member_id, self.ours.known_client(step.client).member_id}
+        for name in CLIENTS:
+            ids = {side.known_client(name).member_id for side in (self.kafka, self.ours)}
+            self._member_ids |= ids
+            self._has_other_ids |= len(ids) > 1
         if step.fields.get("regex"):
             self._first_regex_at = self._first_regex_at or time.monotonic()
             time.sleep(RESOLVED_WITHIN_S)
+        self._has_broken_metadata |= "is_broken" in step.fields
         self._has_no_time |= step.fields.get("rebalance_ms", 1) <= 0
         if self._has_no_time:
             time.sleep(EXPIRED_WITHIN_S)
@@ -173,14 +186,22 @@ class Pair:
             return False
         client = self.ours.known_client(step.client)
         member_id = _member(self.ours, client, step.fields.get("member"))
-        return is_left_out(step.op, step.fields, member_id, self.ours.describe_consumers())
+        described = self.ours.describe_consumers()
+        if self._has_broken_metadata and is_refused_upgrade(step.op, step.fields, described):
+            return True
+        return is_left_out(step.op, step.fields, member_id, described)
 
     def is_unclear(self) -> bool:
-        """Whether a difference may come of ids that share a bucket of Kafka's maps, or of time."""
+        """Whether a difference may come of ids that share a bucket of Kafka's maps, or of time.
+
+        A busy Kafka may tell the daemon too late which id it made.
+        """
         began_at = self._first_regex_at
         took_s = 0.0 if began_at is None else (self._closed_at or time.monotonic()) - began_at
-        return took_s > RESOLVED_AGAIN_AFTER_S or share_a_bucket(
-            self.kafka.topics, self._member_ids - {MemberId("")}
+        return (
+            self._has_other_ids
+            or took_s > RESOLVED_AGAIN_AFTER_S
+            or share_a_bucket(self.kafka.topics, self._member_ids - {MemberId("")})
         )
 
     def difference(self) -> list[str]:

@@ -51,9 +51,25 @@ def is_left_out(
     """Whether a step of this member is answered in another way; `group` is as it is before it."""
     if group.error_code is not ErrorCode.NONE:
         return False
-    if op == "join":  # Kafka forgets the group.
-        return member_id != "" and group.group_state == "Empty"
+    if op == "join":
+        return _is_join_left_out(fields, member_id, group)
     return op == "beat" and _is_beat_left_out(fields, member_id, group)
+
+
+def is_refused_upgrade(op: str, fields: Fields, group: DescribedConsumerGroup) -> bool:
+    """Of a classic group that has sent broken metadata: Kafka answers those that wait in it."""
+    return op == "beat" and fields["epoch"] == 0 and group.error_code is not ErrorCode.NONE
+
+
+def _is_join_left_out(fields: Fields, member_id: MemberId, group: DescribedConsumerGroup) -> bool:
+    if group.group_state == "Empty":  # Kafka forgets the group.
+        return member_id != ""
+    instances = {member.member_id: member.instance_id for member in group.members}
+    instance = fields.get("instance_id")
+    is_held = instance is not None and instance in instances.values()
+    has_topics = bool(fields["protocols"] and fields["protocols"][0][1])
+    is_due = group.group_epoch > group.assignment_epoch
+    return is_due and not (has_topics or is_held or member_id in instances)
 
 
 def _is_beat_left_out(fields: Fields, member_id: MemberId, group: DescribedConsumerGroup) -> bool:

@@ -14,11 +14,10 @@ from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode
 from tests.compare.client import Client
-from tests.compare.lockstep import Pair, Step
+from tests.compare.lockstep import CLIENTS, Pair, Step
 from tests.compare.on_purpose import Fields
 
 TOPICS: Final = ("t0", "t1", "t2")
-CLIENTS: Final = "abxyz"
 MINUTES_MS: Final = 300_000
 
 Parts = list[tuple[str, list[int]]]
@@ -376,7 +375,7 @@ class RandomRequests:
         return Step(step.client, step.op, fields)
 
 
-_IDS: Final = ("", "nobody", "@a", "@b", "@x", "@y", "b", " ", "\u00e9", "\x00")
+_IDS: Final = ("", "stranger", "@a", "@b", "@x", "@y", "b", " ", "\u00e9", "\x00")
 _INSTANCES: Final = (None, "ib", "iy", "in", "", " ", "\u00e9")
 _GROUPS: Final = ("~", "none", "", "~.none")
 
@@ -429,7 +428,7 @@ _WRONG: Final[dict[str, Fields]] = {
     "leave": {
         "members": (
             [("@a", None)], [("@b", "ib")], [("", "ib")], [("@x", None), ("@x", None)],
-            [("@a", "ib")], [("nobody", "iy")], [("@a", None), ("@b", None), ("@x", None)],
+            [("@a", "ib")], [("stranger", "iy")], [("@a", None), ("@b", None), ("@x", None)],
             [("", None)], [("@a", "")], [("", "in")], [("", "ib"), ("@b", None)],
             [("", "ib"), ("", "ib")],
         ),

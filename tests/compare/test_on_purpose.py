@@ -36,6 +36,7 @@ DUE = described(is_due=True)
     ("op", "fields", "member_id", "group"),
     [
         ("join", {}, "z", EMPTY),
+        ("join", {"protocols": [("range", [], [])]}, "z", DUE),
         ("beat", JOIN | {"instance": "other"}, "b", described()),
         ("beat", JOIN | {"instance": "other"}, "a", described()),
         ("beat", JOIN | {"topics": []}, "z", DUE),
@@ -53,8 +54,11 @@ def test_what_differs_on_purpose_is_left_out(
     ("op", "fields", "member_id", "group"),
     [
         ("join", {}, "", EMPTY),
-        ("join", {}, "z", described()),
-        ("join", {}, "z", described(state=GroupState.EMPTY, is_there=False)),
+        ("join", {"protocols": [("range", ["t0"], [])]}, "z", DUE),
+        ("join", {"protocols": [("range", [], [])]}, "a", DUE),
+        ("join", {"protocols": [("range", [], [])], "instance_id": "ib"}, "", DUE),
+        ("join", {"protocols": [("range", [], [])]}, "z", described()),
+        ("join", {"protocols": []}, "z", described(state=GroupState.EMPTY, is_there=False)),
         ("beat", JOIN | {"instance": "ib"}, "b", DUE),
         ("beat", JOIN | {"instance": "ib"}, "z", DUE),
         ("beat", JOIN | {"instance": "other"}, "z", DUE),
