@@ -191,3 +191,20 @@ def a_consumer_without_topics_joins_before_the_next_assignment(script: Script) -
     d.consumer_beat(owned={})
     c.consumer_beat(owned={})
     e.describe_consumers()
+
+
+@scenario("consumers assigned once")
+def a_member_drops_its_topics_before_the_next_assignment(script: Script) -> None:
+    """Only one without any topic name takes a step that its epoch before does not survive."""
+    topic = script.subscribed_topic(partitions=2)
+    a, b = script.clients("a", "b")
+    a.consumer_join(topic)
+    b.consumer_join("none")
+    b.consumer_beat(topics=("neither",))
+    b.consumer_beat(0, topics=("neither",), owned={}, rebalance_ms=300_000)
+    b.consumer_beat(topics=())
+    b.consumer_beat(topics=("neither",))
+    a.consumer_beat(topics=(topic, "none"))
+    a.consumer_beat(topics=())
+    a.consumer_beat(owned={})
+    a.describe_consumers()
