@@ -18,7 +18,7 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.history_log.reader import FOREVER_MS, TimeRange
+from broker.history_log.reader import ALWAYS, FOREVER_MS, TimeRange
 from broker.history_log.view import HistoryView
 from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
@@ -124,8 +124,10 @@ class HistoryApi:
         kinds = (OffsetsMovedEntry, GroupDeletedEntry) if only_offsets else ()
         try:
             found = await view.events(group_id, limit + 1, kinds, span)
-            if group_id is not None and not found and not await view.knows(group_id):
-                return self._unknown(group_id)
+            if group_id is not None and not found:
+                is_filtered = bool(kinds) or span != ALWAYS
+                if not (await view.knows(group_id) if is_filtered else self._knows(group_id)):
+                    return self._unknown(group_id)
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
         events: list[object] = []
@@ -152,6 +154,9 @@ class HistoryApi:
         if self._daemon.health.reason == "loading":
             return None, group_id, refusal(503, "loading")
         return self._view, group_id, None
+
+    def _knows(self, group_id: str) -> bool:
+        return self._daemon.coordinator.knows(GroupId(group_id))
 
     def _unknown(self, group_id: str) -> web.Response:
         return refusal(404, f"there is no group {group_id!r}, and the history has none")

@@ -96,10 +96,11 @@ class TimelineApi:
             found = await self._view.events(
                 group_id, limit + 1, (), TimeRange(since_ms, FOREVER_MS)
             )
-            if not found and not await self._view.knows(group_id):
-                return refusal(404, f"there is no group {group_id!r}, and the history has none")
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
+        if not found and not self._daemon.coordinator.knows(GroupId(group_id)):
+            words = f"there is no group {group_id!r}, and the history has none in this time"
+            return refusal(404, words)
         entries = [entry for _, entry in reversed(found[:limit])]
         entries.sort(key=lambda entry: entry.at_ms)  # stable; the wall clock may have gone back
         is_cut = len(found) > limit
