@@ -108,6 +108,7 @@ class Play:
     def __init__(self, at: Brokers, seed: int, attempt: int, *, restarts: bool) -> None:
         self.at = at
         self.seed = seed
+        self.attempt = attempt
         self.name = f"fuzz_{seed}_{attempt}"
         self.pair = at.pair(self.name)
         self.choices = RandomRequests(self.pair, seed, restarts=restarts)
@@ -208,9 +209,10 @@ def main() -> int:
     differing = [play.seed for play in plays if play.found]
     count = sum(len(play.pair.steps) for play in plays)
     left_out = sum(play.pair.left_out for play in plays)
+    again = sum(play.attempt > 1 for play in plays)
     print(
-        f"{options.profile}: {len(plays)} plays, {count} steps, {left_out} left out,"
-        f" {len(differing)} differ: {differing}"
+        f"{options.profile}: {len(plays)} plays ({again} of them again), {count} steps,"
+        f" {left_out} left out, {len(differing)} differ: {differing}"
     )
     return 1 if differing else 0
 

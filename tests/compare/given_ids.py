@@ -8,6 +8,7 @@ differs on purpose is done as by Kafka, as far as that is possible (on_purpose.p
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from broker.loop import ids
 from cli.main import main
 from tests.compare.on_purpose import do_as_kafka
 from topics import topic_ids
+
+_ID_BYTES = 16
 
 
 def give(path: Path, *, topics: list[str] | None = None, members: list[str] | None = None) -> None:
@@ -36,9 +39,18 @@ def _next_of(path: Path, kind: str) -> Callable[[], UUID]:
     return next_id
 
 
-def serve(path: Path) -> None:
+def take_from(path: Path) -> None:
+    """From here on this process makes the ids that are named there."""
+    next_member = _next_of(path, "members")
     topic_ids.uuid4 = _next_of(path, "topics")  # type: ignore[attr-defined]
-    ids.uuid4 = _next_of(path, "members")  # type: ignore[attr-defined]
+    ids.uuid4 = next_member  # type: ignore[attr-defined]
+    ids.urandom = lambda size: (  # type: ignore[attr-defined]
+        next_member().bytes if size == _ID_BYTES else os.urandom(size)
+    )
+
+
+def serve(path: Path) -> None:
+    take_from(path)
     do_as_kafka()
     main()
 
