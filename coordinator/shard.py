@@ -29,7 +29,7 @@ from coordinator.consumer.steady_session import answer_steady
 from coordinator.decision_context import DecisionContext
 from coordinator.decision_failed import DecisionFailed
 from coordinator.describe_groups import Description
-from coordinator.events import AnyEvent, PartitionClosed, PartitionLoaded
+from coordinator.events import PartitionClosed, PartitionLoaded
 from coordinator.group_store import GroupStore
 from coordinator.group_types import AnyGroup, decide_turn, parked_refusals
 from coordinator.history_sink import is_history
@@ -66,8 +66,6 @@ from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Log, Position
-
-Observe = Callable[[AnyEvent], None]
 
 D = TypeVar("D")
 

@@ -356,7 +356,7 @@ async def test_all_is_stored_in_order_whatever_else_the_flusher_has_to_do(tmp_pa
                 await asyncio.sleep(chance.random() * 0.004)  # long enough for a checkpoint at rest
 
     assert await node.close()
-    assert node.posted > 100
+    assert node.posted > 10  # how many depends on how busy the machine is
     assert node.in_python > 10
     assert tasks > 50
     assert node.journal.checkpointer.checkpoints > 3
