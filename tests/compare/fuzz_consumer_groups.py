@@ -129,7 +129,7 @@ class Play:
         self.found = self.found or self.pair.restarted()
 
     def end(self) -> None:
-        self.found = self.found or self.pair.take(Step("a", "describe", {}))
+        self.found = self.found or self.pair.take(Step("end", "describe", {}))
         self.pair.close()
         self.found = self.found or stored_difference(self.at, self.pair, self.name)
 
