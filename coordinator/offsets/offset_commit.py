@@ -336,9 +336,7 @@ def _judge_partitions(
                 partitions, STORED, metadata_max, now_wall_ms, expire_at_ms, topic_id
             )
         if accepted is None:
-            accepted = accept_in_python(
-                partitions, metadata_max, now_wall_ms, expire_at_ms, topic_id
-            )
+            accepted = accept_in_python(partitions, settings, now_wall_ms, expire_at_ms, topic_id)
         verdicts, commits = accepted
         answers.append(OffsetCommitResponseTopic(name, topic_id, verdicts))
         if commits:
@@ -348,7 +346,7 @@ def _judge_partitions(
 
 def accept_in_python(
     partitions: Sequence[OffsetCommitRequestPartition],
-    metadata_max: int,
+    settings: GroupSettings,
     committed_at_ms: int,
     expire_at_ms: int,
     topic_id: TopicId,
@@ -359,7 +357,7 @@ def accept_in_python(
     for partition in partitions:
         index = partition.partition_index
         metadata = partition.committed_metadata
-        if metadata and (_java_length_exceeds(metadata, metadata_max) or not fits_string(metadata)):
+        if metadata and is_metadata_too_large(metadata, settings):
             verdicts.append(
                 OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
             )

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator.group import CommittedOffset
 from coordinator.offsets.offset_commit import STORED, Accepted, accept_in_python
+from coordinator.settings import GroupSettings
 from protocol.compiled_codec import function_in_c
 from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
 
 TOPIC_ID: Final = UUID(int=7)
 METADATA_MAX: Final = 40
+SETTINGS: Final = GroupSettings(offset_metadata_max_bytes=METADATA_MAX)
 INT64_MAX: Final = (1 << 63) - 1
 
 
@@ -56,7 +58,7 @@ def test_any_partitions() -> None:
         found = accepted_in_c(given, at_ms, expire_at_ms)
         if found is not None:
             in_c += 1
-            assert found == accept_in_python(given, METADATA_MAX, at_ms, expire_at_ms, TOPIC_ID)
+            assert found == accept_in_python(given, SETTINGS, at_ms, expire_at_ms, TOPIC_ID)
     assert in_c > 500
 
 
