@@ -78,6 +78,7 @@ _RUNTIME: Final = (
     "accepted_commits.pxi",
     "stored_commits.pxi",
     "java_hash.pxi",
+    "client_sockets.pxi",
 )
 
 _STAND_INS: Final = {OffsetFetchResponsePartitions: ("CommittedPartitions", "put_committed")}

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Final
 
 from broker.loop.clock import SystemClock
+from broker.net.acceptor import Acceptor
 from broker.net.connection import Connection
 from broker.net.connection_slots import ConnectionSlots
 from broker.net.dispatch import Dispatcher
@@ -25,7 +26,7 @@ from broker.net.listener_access import OPEN_ACCESS, ListenerAccess
 from broker.net.quotas import CLOSED_A_FLUSH_MAX, FLUSH_S_MAX, PASS_S_MAX, Quotas
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
 from broker.net.route import OnAnswer, Route
-from broker.net.sockets import Bound, listen
+from broker.net.sockets import Bound
 from broker.net.throttling import Throttling
 from broker.net.timers import ServerTimers
 from broker.net.tls.handshakes import HandshakeQueue
@@ -73,7 +74,7 @@ class Server:
         self._loop = loop
         self._limits = limits
         self._observe = observe
-        self._servers: list[asyncio.Server] = []
+        self._acceptor = Acceptor(loop)
         self._to_flush: deque[Connection] = deque()
         self._postponed: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
         self.turns_resumed = 0  # of those that waited
@@ -111,11 +112,7 @@ class Server:
         for listener in listeners:
             for sock in listener.sockets:
                 backlog = self._limits.socket_listen_backlog_size
-                accept = partial(self._accept, listener)
-                self._servers.append(
-                    await self._loop.create_server(accept, sock=sock, backlog=backlog)
-                )
-                listen(sock, backlog)  # create_server has set the queue to `backlog`
+                await self._acceptor.add(sock, partial(self._accept, listener), backlog)
 
     def _accept(self, listener: Bound) -> asyncio.Protocol:
         access = self.access.get(listener.name, OPEN_ACCESS)
@@ -412,8 +409,7 @@ class Server:
     # The end.
 
     def stop_accepting(self) -> None:
-        for server in self._servers:
-            server.close()
+        self._acceptor.stop_accepting()
 
     def finish_all(self) -> None:
         """Handle no more requests; close each connection once its answers are written."""
@@ -429,4 +425,5 @@ class Server:
                 await asyncio.wait_for(self._empty.wait(), timeout_s)
         for connection in tuple(self.connections):
             connection.abort()
+        self._acceptor.close()
         self._next_sweep_ms = None

@@ -120,8 +120,10 @@ def _bind_all(
             sock = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Accepted sockets inherit it: a client that is gone without a FIN is noticed some day.
+            # Accepted sockets inherit both: a client that is gone without a FIN is noticed some
+            # day, and no answer waits for the acknowledgement of an earlier one.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if family == socket.AF_INET6:
                 # Dual-stack only for "every address": then one socket serves both families.
                 sock.setsockopt(
