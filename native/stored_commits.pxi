@@ -1,5 +1,6 @@
-# Reading what a load reads: the sound batches of a piece of a file, the commits of a batch, and the
-# offsets of a group in a snapshot. coordinator/stored_commits.py, storage/batch/batch_walk.py and
+# Reading what a start reads: the sound batches of a piece of a file, the batches of a group of a
+# write-ahead file, the commits of a batch, and the offsets of a group in a snapshot.
+# storage/batch/batch_walk.py, storage/journal/write_ahead.py, coordinator/stored_commits.py and
 # coordinator/offsets/plain_offsets.py do the same, are the oracle, and get whatever is unusual.
 
 from sys import intern
@@ -9,11 +10,14 @@ cdef enum:
     MAGIC_AT = 16
     LAST_DELTA_AT = 23
     BASE_TIMESTAMP_AT = 27
+    MAX_TIMESTAMP_AT = 35
     COUNT_AT = 57
     ATTRIBUTES_AT = 21
     KEY_BYTES_MIN = 6  # its type, and a partition
     TOPIC_ID_BYTES = 16
     ROWS_RESERVED_MAX = 64  # a count in a header may lie
+    ENTRY_HEAD_BYTES = 9  # of a group of a write-ahead file: its kind, a reference, a length
+    BATCH_ENTRY = 2
 
 cdef object StoredCommits = None
 
@@ -29,13 +33,60 @@ def leading_batches(bytes chunk):
     cdef const char* p = PyBytes_AS_STRING(chunk)
     cdef Py_ssize_t left = PyBytes_GET_SIZE(chunk), size
     cdef list found = []
-    while left >= BATCH_HEADER_BYTES:
-        size = <Py_ssize_t><int>load_32(p + LENGTH_AT) + LOG_OVERHEAD
-        if p[MAGIC_AT] != MAGIC or not BATCH_HEADER_BYTES <= size <= left: break
-        if <int>load_32(p + LAST_DELTA_AT) < 0: break
-        covered = PyBytes_FromStringAndSize(p + COVERED_AT, size - COVERED_AT)
-        if <unsigned long long>crc32c(covered) != load_32(p + CRC_AT): break
+    while True:
+        size = sound_bytes(p, left)
+        if not size: return found
         found.append(PyBytes_FromStringAndSize(p, size))
+        p += size
+        left -= size
+
+
+cdef Py_ssize_t sound_bytes(const char* p, Py_ssize_t left) except -1:
+    """How many the batch has that begins here; 0 if it is not whole, or its checksum fails."""
+    cdef Py_ssize_t size
+    if left < BATCH_HEADER_BYTES: return 0
+    size = <Py_ssize_t><int>load_32(p + LENGTH_AT) + LOG_OVERHEAD
+    if p[MAGIC_AT] != MAGIC or not BATCH_HEADER_BYTES <= size <= left: return 0
+    if <int>load_32(p + LAST_DELTA_AT) < 0: return 0
+    covered = PyBytes_FromStringAndSize(p + COVERED_AT, size - COVERED_AT)
+    return size if <unsigned long long>crc32c(covered) == load_32(p + CRC_AT) else 0
+
+
+def leading_places(bytes chunk):
+    """Of the batches that `leading_batches` finds: size, first and last offset, and greatest
+    timestamp."""
+    cdef const char* p = PyBytes_AS_STRING(chunk)
+    cdef Py_ssize_t left = PyBytes_GET_SIZE(chunk), size
+    cdef list found = []
+    while True:
+        size = sound_bytes(p, left)
+        if not size: return found
+        base_offset = <long long>load_64(p)
+        last_offset = base_offset + <int>load_32(p + LAST_DELTA_AT)
+        found.append((size, base_offset, last_offset, <long long>load_64(p + MAX_TIMESTAMP_AT)))
+        p += size
+        left -= size
+
+
+def batch_entries(bytes payload):
+    """The entries of a group of a write-ahead file: (reference, base offset, what is placed). None
+    if one of them is no batch (write_ahead.py)."""
+    cdef const char* p = PyBytes_AS_STRING(payload)
+    cdef Py_ssize_t left = PyBytes_GET_SIZE(payload), size
+    cdef list found = []
+    while left:
+        if left < ENTRY_HEAD_BYTES or p[0] != BATCH_ENTRY: return None
+        reference = <unsigned int>load_32(p + 1)
+        size = <Py_ssize_t><unsigned int>load_32(p + 5)
+        p += ENTRY_HEAD_BYTES
+        left -= ENTRY_HEAD_BYTES
+        if not BATCH_HEADER_BYTES <= size <= left: return None
+        base_offset = <long long>load_64(p)
+        last_offset = base_offset + <int>load_32(p + LAST_DELTA_AT)
+        placed = (
+            PyBytes_FromStringAndSize(p, size), last_offset, <long long>load_64(p + MAX_TIMESTAMP_AT)
+        )
+        found.append((reference, base_offset, placed))
         p += size
         left -= size
     return found

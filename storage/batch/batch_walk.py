@@ -7,7 +7,7 @@ For scans, repairs and readers that need every byte. Where only headers matter a
 from collections.abc import Iterator
 from typing import Final
 
-from storage.batch.compiled_batch import LEADING_BATCHES_IN_C
+from storage.batch.compiled_batch import LEADING_BATCHES_IN_C, LEADING_PLACES_IN_C
 from storage.batch.record_batch import (
     HEADER_BYTES,
     BadChecksum,
@@ -47,6 +47,13 @@ def leading_batches(file: File, position: int, end: int) -> list[bytes]:
     if LEADING_BATCHES_IN_C is None:
         return []
     return LEADING_BATCHES_IN_C(file.pread(min(SCAN_BYTES, end - position), position))
+
+
+def leading_places(file: File, position: int, end: int) -> list[tuple[int, int, int, int]]:
+    """The same, without the batches: size, first and last offset, greatest timestamp."""
+    if LEADING_PLACES_IN_C is None:
+        return []
+    return LEADING_PLACES_IN_C(file.pread(min(SCAN_BYTES, end - position), position))
 
 
 def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

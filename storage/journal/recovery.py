@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple, assert_never
 
 from storage.api import Corrupt, TopicPartition
+from storage.batch.compiled_batch import BATCH_ENTRIES_IN_C
 from storage.batch.record_batch import InvalidBatch, batch_offsets, read_header
 from storage.disk import Disk, lacks_room
 from storage.journal import write_ahead
@@ -100,10 +101,18 @@ class _Replay:
 
     def add(self, promise: RecoveredGroup) -> None:
         """Add a group. Raises Corrupt if it is malformed, or leaves a gap."""
-        path, _, group = promise
+        path, epoch, group = promise
+        placed = None if BATCH_ENTRIES_IN_C is None else BATCH_ENTRIES_IN_C(group.payload)
         try:
-            for log, batch in self.entries(promise):
-                _add_next(self.batches[log], batch)
+            if placed is None:
+                for log, batch in self.entries(promise):
+                    base_offset, last_offset, max_timestamp = batch_offsets(batch)
+                    _add_next(self.batches[log], base_offset, (batch, last_offset, max_timestamp))
+                return
+            for reference, base_offset, batch_placed in placed:
+                known = self._logs[epoch, reference]
+                if known is not None:
+                    _add_next(self.batches[known], base_offset, batch_placed)
         except (ValueError, KeyError, InvalidBatch) as fault:
             raise Corrupt(path, group.position, f"group {group.sequence}: {fault}") from None
 
@@ -217,12 +226,11 @@ def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:
     return log
 
 
-def _add_next(batches: list[Placed], batch: bytes) -> None:
+def _add_next(batches: list[Placed], base_offset: int, placed: Placed) -> None:
     """Add a partition's next batch; ValueError if it does not begin where the last one ended."""
-    base_offset, last_offset, max_timestamp = batch_offsets(batch)
     if batches and base_offset != batches[-1][1] + 1:
         raise ValueError(f"offset {base_offset} follows {batches[-1][1]}")
-    batches.append((batch, last_offset, max_timestamp))
+    batches.append(placed)
 
 
 def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> int:

@@ -300,11 +300,10 @@ class WriteAhead:
         length = self._length_at(position, sequence)
         if length is None or position + _GROUP.size + length > self._file.size():
             return None
-        group = self._bytes_at(position, _GROUP.size + length)
-        (crc,) = _SLOT_CRC.unpack_from(group, 4)
-        if google_crc32c.value(group[_GROUP_CRC_START:]) != crc:
-            return None
-        return group[_GROUP.size :]
+        _, crc = _GROUP_PREFIX.unpack(self._bytes_at(position, _GROUP_PREFIX.size))
+        # Two copies of what may be 30 MB in all, and no third.
+        covered = self._bytes_at(position + _GROUP_CRC_START, _GROUP_COVERED.size + length)
+        return covered[_GROUP_COVERED.size :] if google_crc32c.value(covered) == crc else None
 
     def _length_at(self, position: int, sequence: int) -> int | None:
         head = self._head_at(position)

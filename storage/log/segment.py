@@ -17,7 +17,13 @@ from errno import ENOENT
 from typing import NamedTuple
 
 from storage.api import Corrupt, TruncatedLog
-from storage.batch.batch_walk import SCAN_BYTES, checked_batches, leading_batches, whole_batches
+from storage.batch.batch_walk import (
+    SCAN_BYTES,
+    checked_batches,
+    leading_batches,
+    leading_places,
+    whole_batches,
+)
 from storage.batch.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
@@ -331,6 +337,7 @@ class Segment:
         if trusted_to == EVERYTHING:
             batches = self.headers(position, size)
         else:
+            position = self._scan_sound(position)
             batches = checked_batches(file, position, size)
         problem = None
         try:
@@ -352,6 +359,19 @@ class Segment:
         kept_as = keep_tail(self._disk, self.path, position, is_dispensable=is_dispensable)
         self._cut(position)
         return TailCut(self.path, position, size - position, problem, kept_as)
+
+    def _scan_sound(self, position: int) -> int:
+        """Walk the batches that the compiled build finds sound; where `_scan` has to go on."""
+        file, size = self._opened(), self.size
+        while places := leading_places(file, position, size):
+            for bytes_more, first_offset, last_offset, max_timestamp in places:
+                is_near = 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+                if first_offset < self.next_offset or not is_near:
+                    return position
+                self._account(position, bytes_more, last_offset, max_timestamp)
+                self.next_offset = last_offset + 1
+                position += bytes_more
+        return position
 
     def _cut(self, position: int) -> None:
         """Truncate and sync at once: bytes that a crash restored would follow newer batches."""

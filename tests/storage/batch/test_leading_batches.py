@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from storage.batch.batch_walk import leading_batches, whole_batches
-from storage.batch.record_batch import InvalidBatch, check_crc, encode_batch
+from storage.batch.batch_walk import leading_batches, leading_places, whole_batches
+from storage.batch.record_batch import InvalidBatch, batch_offsets, check_crc, encode_batch
 from storage.disk import File
 from tests.build import IS_COMPILED
 
@@ -55,6 +55,9 @@ def test_whole_and_damaged_files() -> None:
         found = leading_batches(file_of(bytes(content)), 0, len(content))
 
         assert found == sound(bytes(content))
+        assert leading_places(file_of(bytes(content)), 0, len(content)) == [
+            (len(batch), *batch_offsets(batch)) for batch in found
+        ]
 
 
 @pytest.mark.parametrize("length", [-1, 0, 48, 49, 0x7FFFFFFF])
@@ -62,3 +65,4 @@ def test_lengths_that_no_batch_has(length: int) -> None:
     batch = bytearray(encode_batch([(b"key", b"value")], 0, 7))
     batch[8:12] = length.to_bytes(4, "big", signed=True)
     assert leading_batches(file_of(bytes(batch)), 0, len(batch)) == []
+    assert leading_places(file_of(bytes(batch)), 0, len(batch)) == []

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Corrupt, TopicPartition
+from storage.batch.compiled_batch import BATCH_ENTRIES_IN_C
+from storage.batch.record_batch import batch_offsets, encode_batch
 from storage.journal.write_ahead import (
     FIRST_GROUP,
     ZEROS_AHEAD,
@@ -19,7 +21,7 @@ from storage.journal.write_ahead import (
     read_entries,
 )
 from tests.simulator.disk import SimulatedDisk
-from tests.storage.rig import TOPIC_ID, new_disk
+from tests.storage.rig import TOPIC_ID, new_disk, records
 
 PATH = "/data/wal"
 CAPACITY = 64 << 10
@@ -250,3 +252,46 @@ def test_cut_entries_are_refused(cut: int) -> None:
 def test_an_unknown_kind_of_entry_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind 9"):
         list(read_entries(b"\x09"))
+
+
+@pytest.mark.skipif(BATCH_ENTRIES_IN_C is None, reason="of the compiled build")
+def test_groups_of_batches_are_read_in_c_as_in_python() -> None:
+    assert BATCH_ENTRIES_IN_C is not None
+    dice = random.Random(20261129)
+    known = 0
+    for _ in range(500):
+        content = b""
+        for reference in dice.sample(range(1 << 32), dice.randrange(4)):
+            names = [f"k{number}" for number in range(dice.randrange(1, 4))]
+            batch = encode_batch(records(*names), dice.randrange(1 << 40), dice.randrange(1 << 40))
+            content += batch_entry_head(reference, len(batch)) + batch
+        payload = bytearray(content)
+        if payload and dice.randrange(2):
+            payload[dice.randrange(len(payload))] = dice.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF))
+        del payload[len(payload) - dice.choice((0, 0, 0, 1, 30)) :]
+
+        in_c = BATCH_ENTRIES_IN_C(bytes(payload))
+
+        if in_c is None:
+            assert bytes(payload) != content
+            continue
+        known += 1
+        expected = []
+        for entry in read_entries(bytes(payload)):
+            assert isinstance(entry, Journaled)
+            base_offset, last_offset, max_timestamp = batch_offsets(entry.batch)
+            placed = entry.batch, last_offset, max_timestamp
+            expected.append((entry.reference, base_offset, placed))
+        assert in_c == expected
+    assert known > 250
+
+
+@pytest.mark.skipif(BATCH_ENTRIES_IN_C is None, reason="of the compiled build")
+def test_a_group_that_declares_a_partition_is_left_to_python() -> None:
+    assert BATCH_ENTRIES_IN_C is not None
+    batch = encode_batch(records("key"), 0, 7)
+    entry = batch_entry_head(1, len(batch)) + batch
+    declared = declare(1, TopicPartition("t", 0), TOPIC_ID)
+    assert BATCH_ENTRIES_IN_C(declared + entry) is None
+    assert BATCH_ENTRIES_IN_C(entry + declared) is None
+    assert BATCH_ENTRIES_IN_C(batch_entry_head(1, 60) + batch[:60]) is None  # no whole header

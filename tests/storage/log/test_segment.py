@@ -4,11 +4,14 @@ import random
 
 import pytest
 
+import storage.log.segment
 from storage.api import Corrupt, Record
 from storage.batch.record_batch import encode_batch, iter_batches
+from storage.disk import read_file
 from storage.log.index import OFFSET_ENTRY_BYTES
 from storage.log.segment import EVERYTHING, IndexRebuilt, Placed, Repair, Segment, TailCut
 from storage.log.segment_times import find_max_timestamp, offset_for_timestamp
+from tests.build import IS_COMPILED
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import NOW_MS, keys_in, records
 
@@ -170,6 +173,40 @@ def test_an_index_made_by_a_scan_is_the_one_that_appending_makes() -> None:
     assert [
         disk.open(stem + suffix).pread(1 << 20, 0) for suffix in (".index", ".timeindex")
     ] == kept
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
+def test_the_scan_in_c_finds_and_cuts_what_the_one_in_python_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def outcome(content: bytes, trusted_to: int) -> object:
+        disk, segment = new_segment()
+        disk.open(segment.path).pwrite(content, 0)
+        try:
+            again, repairs = reopened(disk, trusted_to)
+        except Corrupt as damage:
+            return str(damage)
+        again.seal()
+        files = [read_file(disk, path) for path in again.paths if disk.exists(path)]
+        newest = again.max_timestamp, again.max_timestamp_offset
+        return repairs, files, again.next_offset, again.size, again.is_dirty, newest
+
+    dice = random.Random(20261129)
+    for _ in range(300):
+        offset, batches = BASE, []
+        for number in range(dice.randrange(1, 12)):
+            count = dice.randrange(1, 4)
+            batches.append(placed(f"k{number}", offset, NOW_MS + dice.randrange(9), count)[0])
+            offset += count + dice.choice((0, 0, 0, 5, -1))
+        content = bytearray(b"".join(batches))
+        if dice.randrange(2):
+            content[dice.randrange(len(content))] ^= dice.choice((1, 0x80, 0xFF))
+        del content[len(content) - dice.choice((0, 0, 1, 40)) :]
+        trusted_to = dice.choice((0, BASE + 3, offset))
+        found = outcome(bytes(content), trusted_to)
+        with monkeypatch.context() as sources:
+            sources.setattr(storage.log.segment, "leading_places", lambda *_: [])
+            assert found == outcome(bytes(content), trusted_to)
 
 
 def test_a_torn_tail_is_cut_at_every_byte() -> None:
