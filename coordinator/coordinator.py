@@ -35,7 +35,7 @@ from coordinator.refusals import GroupRequest, describe_consumer_refusals, may_c
 from coordinator.settings import GroupSettings, apply_dynamic_settings
 from coordinator.shard import Shard
 from coordinator.shard_context import ShardContext
-from coordinator.stored_commits import loaded_records
+from coordinator.stored_commits import COMMITS_IN_C, loaded_records
 from coordinator.transactional_commits import TransactionalCommits
 from coordinator.writable import is_unwritable_heartbeat, is_unwritable_join
 from protocol.messages import Request, Response
@@ -128,7 +128,7 @@ class GroupCoordinator:
         """
         self._settings = settings
         self.authorizer = authorizer
-        self.records_of = loaded_records  # of a batch, for `load`; called in a thread
+        self.records_of, self.quick_records_of = loaded_records, COMMITS_IN_C  # see `Loading`
         self._partitions = settings.offsets_topic_num_partitions
         self._topics = topics
         self._endpoint, self._find_transactions = endpoint, find_transactions

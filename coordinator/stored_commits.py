@@ -9,7 +9,7 @@ what is wrong with it. The compiled build reads the same batches in one pass in 
 `CoordinatorLoaderImpl`, which reads every record by itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import repeat, starmap
 from struct import Struct
@@ -46,7 +46,9 @@ _KEY_TYPE: Final = OFFSET_COMMIT.to_bytes(2, "big")
 _ONE_BYTE: Final = 0x80
 """A varint below it is one byte."""
 
-_READ_IN_C: Final = function_in_c("read_commits")
+COMMITS_IN_C: Final[Callable[[bytes], Sequence[LoadedRecord] | None] | None] = function_in_c(
+    "read_commits"
+)
 """None is its answer to a batch that it leaves to the oracle."""
 
 
@@ -66,7 +68,7 @@ def loaded_records(batch: bytes) -> Sequence[LoadedRecord]:
 
     Raises InvalidBatch, UnreadableRecord.
     """
-    commits = None if _READ_IN_C is None else _READ_IN_C(batch)
+    commits = None if COMMITS_IN_C is None else COMMITS_IN_C(batch)
     return commits if commits is not None else records_in_python(batch)
 
 

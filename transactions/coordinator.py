@@ -93,6 +93,7 @@ class TransactionCoordinator:
         """
         self._settings = settings
         self.records_of = logged_records  # of a batch, for `load`; called in a thread
+        self.quick_records_of: Callable[[bytes], Sequence[LoggedRecord] | None] | None = None
         self._observe = observe
         self._shard_failed = shard_failed
         self._wake = wake

@@ -55,6 +55,8 @@ class LoadWait:
 
     def takes(self, request: Request, token: ReplyToken, handler: Handler) -> bool:
         """Whether the request waits; `handler` gets it later then. Called before each request."""
+        if not self._ownership.is_reading:
+            return False
         group_ids: list[str]
         match request:
             case OffsetFetchRequest():

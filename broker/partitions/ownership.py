@@ -165,6 +165,11 @@ class Ownership:
         """Whether its log is still to be read."""
         return partition in self._queued
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether there are logs that are still to be read."""
+        return bool(self._queued)
+
     def prioritize(self, partition: int) -> None:
         """A request needs it: if it is not loaded yet, it is next."""
         if partition in self._queued:

@@ -213,14 +213,20 @@ class Node:
         self.sim.log_event(
             f"partition {partition} begins with {snapshot and snapshot.path} {ignored}"
         )
-        tail = Tail(view, snapshot, self.coordinator.records_of)
-        self.coordinator.load_from(partition, tail.load_start)
+        coordinator = self.coordinator
+        tail = Tail(view, snapshot, coordinator.records_of, coordinator.quick_records_of)
+        coordinator.load_from(partition, tail.load_start)
         slices: list[tuple[Sequence[LoadedRecord], int]] = []
-        while tail.read_on():
-            slices += [
-                (tail.records[i : i + SLICE_RECORDS], tail.next_offset)
-                for i in range(0, len(tail.records), SLICE_RECORDS)
-            ]
+        while tail.next_offset < view.high_watermark:
+            if tail.may_be_quick:
+                tail.fetch()
+            elif not tail.read_on():
+                break
+            for records in tail.slices():
+                slices += [
+                    (records[i : i + SLICE_RECORDS], tail.next_offset)
+                    for i in range(0, len(records), SLICE_RECORDS)
+                ]
         self._next_slice(partition, iter(slices))
 
     def _next_slice(

@@ -56,7 +56,7 @@ def fetch(*group_ids: str) -> OffsetFetchRequest:
 
 
 async def test_a_fetch_waits_for_its_partition_which_is_next() -> None:
-    clients = Clients([SLICE_RECORDS * 2, 1, 1, 1])
+    clients = Clients([SLICE_RECORDS * 9, 1, 1, 1])
     electing = await clients.begin()
     assert clients.send(fetch("group-3"))
     assert clients.send(fetch("group-2"))
@@ -71,7 +71,7 @@ async def test_a_fetch_waits_for_its_partition_which_is_next() -> None:
 
 
 async def test_a_write_and_a_request_over_several_groups_do_not_wait() -> None:
-    clients = Clients([SLICE_RECORDS * 2, 1, 1, 1])
+    clients = Clients([SLICE_RECORDS * 9, 1, 1, 1])
     electing = await clients.begin()
     assert not clients.send(OffsetCommitRequest(GroupId("group-3")))
     assert not clients.send(fetch("group-2", "group-1"))
@@ -92,7 +92,7 @@ async def test_who_waited_too_long_is_asked_for_before_the_load_has_ended(
 
 
 async def test_who_waits_for_a_partition_that_cannot_be_read_is_asked_for() -> None:
-    clients = Clients([SLICE_RECORDS * 2, 3])
+    clients = Clients([SLICE_RECORDS * 9, 3])
     clients.node.logs.logs[1].damage = Corrupt("a.log", 61, "the checksum does not match")
     electing = await clients.begin()
     assert clients.send(fetch("group-1"))
@@ -101,7 +101,7 @@ async def test_who_waits_for_a_partition_that_cannot_be_read_is_asked_for() -> N
 
 
 async def test_a_bug_in_a_handler_neither_ends_the_load_nor_the_other_requests() -> None:
-    clients = Clients([SLICE_RECORDS * 2, 1])
+    clients = Clients([SLICE_RECORDS * 9, 1])
     clients.fault = ZeroDivisionError("a bug of ours")
     electing = await clients.begin()
     assert clients.send(fetch("group-1"))

@@ -161,6 +161,7 @@ class SeenCoordinator:
         return left, left * 100
 
     records_of = staticmethod(logged_records)
+    quick_records_of = None
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         if partition in self.refuse:
@@ -240,7 +241,7 @@ async def test_a_large_partition_is_taken_in_slices_and_the_loop_goes_on() -> No
 
 
 async def test_what_is_asked_for_is_loaded_next() -> None:
-    node = Node([SLICE_RECORDS * 2, 1, 1, 1, 1])
+    node = Node([SLICE_RECORDS * 9, 1, 1, 1, 1])
     node.coordinator.on_slice = asyncio.Event()
     electing = asyncio.ensure_future(node.elect())
     await asyncio.wait_for(node.coordinator.on_slice.wait(), WAIT_S)
