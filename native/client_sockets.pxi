@@ -92,15 +92,16 @@ cdef class ClientSockets:
 
     def accept(self, int listening, make_protocol, int most):
         """Take what has connected, `most` at most. Raises OSError if the system refuses that."""
-        cdef int fd, k
+        cdef int fd, k, why
         cdef ClientSocket accepted
         for k in range(most):
             fd = accept_one(listening)
             if fd < 0:
-                if errno == EAGAIN: return
-                if errno in (EINTR, ECONNABORTED, EPROTO): continue
-                if errno in (EMFILE, ENFILE) and self.shed(listening): return
-                raise OSError(errno, os.strerror(errno))
+                why = errno
+                if why == EAGAIN: return
+                if why in (EINTR, ECONNABORTED, EPROTO): continue
+                if why in (EMFILE, ENFILE) and self.shed(listening): return
+                raise OSError(why, os.strerror(why))
             accepted = ClientSocket.__new__(ClientSocket)
             accepted.fd = fd
             accepted.sockets = self
@@ -108,8 +109,8 @@ cdef class ClientSockets:
             self.by_fd[fd] = accepted
             self.count += 1
             try:
-                accepted.protocol = make_protocol()
                 accepted.watch(EPOLLIN)
+                accepted.protocol = make_protocol()
                 accepted.protocol.connection_made(accepted)
             except Exception as error:
                 accepted.broken(error)
