@@ -78,6 +78,7 @@ _RUNTIME: Final = (
     "accepted_commits.pxi",
     "stored_commits.pxi",
     "java_hash.pxi",
+    "machine_clock.pxi",
     "client_sockets.pxi",
 )
 

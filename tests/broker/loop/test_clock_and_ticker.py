@@ -90,6 +90,34 @@ def test_a_jump_of_the_wall_clock_moves_no_deadline() -> None:
     assert clock.now() == Now(before.mono_ms + 5, before.wall_ms - 86_400_000)
 
 
+def test_the_reading_in_c_is_the_same_and_leaves_stalls_to_python() -> None:
+    clock = SystemClock()
+    machine = clock._machine
+    if machine is None:
+        pytest.skip("the sources read the clocks in Python")
+    earliest = Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+    now = clock.now()
+    assert type(now) is Now
+    assert earliest.mono_ms <= now.mono_ms <= time.monotonic_ns() // 1_000_000
+    assert earliest.wall_ms <= now.wall_ms <= time.time_ns() // 1_000_000
+    stalls: list[int] = []
+    clock.on_stall = stalls.append
+
+    machine.last_read_ms -= 60_000
+    after = clock.now()
+
+    assert stalls == [clock.stalled_ms]
+    assert clock.stalled_ms >= 60_000 - CLOCK_READ_MS
+    assert clock.stalled_ms == machine.stalled_ms
+    assert after.mono_ms < now.mono_ms + 60_000
+    assert clock.now().mono_ms >= after.mono_ms
+    assert len(stalls) == 1
+
+    clock.jump(5_000)
+    assert clock.now().mono_ms >= after.mono_ms + 5_000
+    assert clock.stalled_ms == stalls[0]
+
+
 class Part:
     """Something with one deadline."""
 

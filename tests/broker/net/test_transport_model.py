@@ -71,10 +71,10 @@ class Life:
                     self._abort,
                 )
             )()
-            await settle()
+            await run_passes()
         for _ in range(STEPS_MAX * LARGE // READ_BYTES):  # the client reads all that is left
             self._read()
-            await settle()
+            await run_passes()
         seen = self._seen
         calls = [call for call in seen.calls if call not in {"pause", "resume"}]
         is_error = seen.lost.done() and seen.lost.result() is not None
@@ -149,7 +149,7 @@ class Life:
         return (struct.pack(">I", self._number) * (size // 4 + 1))[:size]
 
 
-async def settle() -> None:
+async def run_passes() -> None:
     """Until both ends have seen what the other one did: the loopback delivers at once."""
     for _ in range(4):
         await asyncio.sleep(0)
@@ -165,7 +165,7 @@ async def outcome_on(
         outcome = await live(listening).run()
     finally:
         listening.acceptor.stop_accepting()
-        await settle()
+        await run_passes()
         listening.acceptor.close()
         listening.bound.close()
     assert not listening.faults
