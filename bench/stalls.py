@@ -178,11 +178,14 @@ class MeasuringLoop(uvloop.Loop):
         super().add_signal_handler(sig, stop)
 
     async def create_server(self, protocol_factory: Any, *args: Any, **options: Any) -> Any:
-        def measured() -> asyncio.Protocol:
-            self.is_measuring = True
-            return MeasuredProtocol(self, protocol_factory())
+        return await super().create_server(self.measured(protocol_factory), *args, **options)
 
-        return await super().create_server(measured, *args, **options)
+    def measured(self, make_protocol: Callable[[], asyncio.Protocol]) -> Callable[[], Any]:
+        def make() -> asyncio.Protocol:
+            self.is_measuring = True
+            return MeasuredProtocol(self, make_protocol())
+
+        return make
 
 
 class MeasuredProtocol(asyncio.Protocol):
@@ -232,6 +235,8 @@ class Collections:
 def serve() -> None:
     """`rollcall serve` on the measuring loop; its times are in a file when it has stopped."""
     from broker import main as daemon
+    from broker.net import acceptor
+    from broker.net.acceptor import Acceptor
     from cli.main import main as run
 
     loops: list[MeasuringLoop] = []
@@ -240,6 +245,13 @@ def serve() -> None:
         loops.append(MeasuringLoop())
         return loops[-1]
 
+    if acceptor.CLIENT_SOCKETS_SERVED:  # else the sockets of clients are the loop's too
+        add = Acceptor.add
+
+        async def add_measured(self: Any, sock: Any, make_protocol: Any, backlog: int) -> None:
+            await add(self, sock, loops[-1].measured(make_protocol), backlog)
+
+        Acceptor.add = add_measured  # type: ignore[method-assign]
     collections = Collections()
     daemon.uvloop.run = functools.partial(uvloop.run, loop_factory=new_loop)
     try:
