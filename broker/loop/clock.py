@@ -43,7 +43,6 @@ class SystemClock:
         "_last_read_ms",
         "_machine",
         "_mono_ns",
-        "_quick_now",
         "_stalled_ms",
         "_wall_ns",
         "on_stall",
@@ -56,14 +55,12 @@ class SystemClock:
         self._wall_ns = wall_ns
         self._last_read_ms = mono_ns() // 1_000_000
         self._machine: MachineClock | None = None
-        self._quick_now: Callable[[], Now | None] | None = None
         # Not if another clock stands in the place of these functions, as in tests of stored files.
         are_builtin = isinstance(mono_ns, BuiltinFunctionType) and isinstance(
             wall_ns, BuiltinFunctionType
         )
         if _MACHINE_CLOCK_IN_C is not None and are_builtin:
             self._machine = _MACHINE_CLOCK_IN_C(Now, STALL_MS)
-            self._quick_now = self._machine.now
         self._stalled_ms = 0
         self._jumped_ns = 0
         self.on_stall: Callable[[int], None] | None = None
@@ -74,8 +71,8 @@ class SystemClock:
         return self._stalled_ms
 
     def now(self) -> Now:
-        if self._quick_now is not None:
-            now = self._quick_now()
+        if self._machine is not None:
+            now = self._machine.now()
             if now is not None:
                 return now
         return self._now()
@@ -94,7 +91,7 @@ class SystemClock:
         """Monotonic and wall time jump ahead, and run on from there. For tests (testing/)."""
         self.now()  # a stall until here stays one
         if ahead_ms and not self._jumped_ns:  # until then no reading pays for it
-            self._machine = self._quick_now = None
+            self._machine = None
             mono_ns, wall_ns = self._mono_ns, self._wall_ns
             self._mono_ns = lambda: mono_ns() + self._jumped_ns
             self._wall_ns = lambda: wall_ns() + self._jumped_ns
