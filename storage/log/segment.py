@@ -342,7 +342,7 @@ class Segment:
         problem = None
         try:
             for at, header in batches:
-                problem = self._misplaced(at, header)
+                problem = self._misplaced(at, header.size, header.base_offset, header.last_offset)
                 if problem is not None:
                     break
                 self._account(at, header.size, header.last_offset, header.max_timestamp)
@@ -365,8 +365,7 @@ class Segment:
         file, size = self._opened(), self.size
         while places := leading_places(file, position, size):
             for bytes_more, first_offset, last_offset, max_timestamp in places:
-                is_near = 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
-                if first_offset < self.next_offset or not is_near:
+                if self._misplaced(position, bytes_more, first_offset, last_offset) is not None:
                     return position
                 self._account(position, bytes_more, last_offset, max_timestamp)
                 self.next_offset = last_offset + 1
@@ -379,13 +378,13 @@ class Segment:
         self._opened().sync()
         self.size = position
 
-    def _misplaced(self, position: int, header: BatchHeader) -> str | None:
+    def _misplaced(self, position: int, size: int, first: int, last: int) -> str | None:
         """Why this batch, sound in itself, cannot be the next one here; None when it can."""
-        if header.base_offset < self.next_offset:
-            return f"offset {header.base_offset} comes after {self.next_offset - 1}"
-        if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            return f"offset {header.last_offset} is too far from the first, {self.base_offset}"
-        if position + header.size > self.size:
+        if first < self.next_offset:
+            return f"offset {first} comes after {self.next_offset - 1}"
+        if not 0 <= last - self.base_offset <= MAX_RELATIVE_OFFSET:
+            return f"offset {last} is too far from the first, {self.base_offset}"
+        if position + size > self.size:
             return "the file ends inside a batch"
         return None
 
