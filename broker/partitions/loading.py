@@ -137,11 +137,7 @@ class PartitionLoad(Generic[R]):
         self._coordinator.load_from(partition, tail.load_start)
         loop = asyncio.get_running_loop()
         count = 0
-        while tail.next_offset < log.high_watermark:
-            if tail.may_be_quick:
-                await loop.run_in_executor(None, tail.fetch)
-            elif not await loop.run_in_executor(None, tail.read_on):
-                break
+        while tail.has_more and await loop.run_in_executor(None, tail.read_next):
             for records in tail.slices():
                 if not is_wanted():
                     return count
@@ -191,8 +187,19 @@ class Tail(Generic[R]):
         """Of records in the log; one of `records` may stand for several."""
         self.size = 0
 
+    @property
+    def has_more(self) -> bool:
+        return self.next_offset < self._log.high_watermark
+
+    def read_next(self) -> bool:
+        """The next portion, in a thread, for `slices`; False at the end of the log."""
+        if not self.may_be_quick:
+            return self.read_on()
+        self.fetch()
+        return True
+
     def read_on(self) -> bool:
-        """The next portion, in a thread; False at the end of the log."""
+        """The next portion, parsed; False at the end of the log."""
         self.records, self.count, self.size = [], 0, 0
         if self._batches is None:
             self._batches = self._log.batches(self.next_offset)
@@ -214,8 +221,8 @@ class Tail(Generic[R]):
         return has_reader and self.next_offset >= self._unusual_to
 
     def fetch(self) -> None:
-        """Read the next portion, in a thread; `slices` parses it. Whatever is wrong with it is
-        left to `read_on`."""
+        """Read the next portion; `slices` parses it. Whatever is wrong with it is left to
+        `read_on`."""
         self.records, self.count, self.size = [], 0, 0
         log, self._batches = self._log, None
         try:

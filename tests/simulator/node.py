@@ -217,11 +217,7 @@ class Node:
         tail = Tail(view, snapshot, coordinator.records_of, coordinator.quick_records_of)
         coordinator.load_from(partition, tail.load_start)
         slices: list[tuple[Sequence[LoadedRecord], int]] = []
-        while tail.next_offset < view.high_watermark:
-            if tail.may_be_quick:
-                tail.fetch()
-            elif not tail.read_on():
-                break
+        while tail.has_more and tail.read_next():
             for records in tail.slices():
                 slices += [
                     (records[i : i + SLICE_RECORDS], tail.next_offset)

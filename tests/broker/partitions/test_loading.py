@@ -77,13 +77,9 @@ def in_thread(log: PartitionLog) -> list[LoadedRecord]:
     return found
 
 
-def on_loop(tail: Tail[LoadedRecord], log: PartitionLog) -> Iterator[list[LoadedRecord]]:
+def on_loop(tail: Tail[LoadedRecord]) -> Iterator[list[LoadedRecord]]:
     """As `PartitionLoad` does it."""
-    while tail.next_offset < log.high_watermark:
-        if tail.may_be_quick:
-            tail.fetch()
-        elif not tail.read_on():
-            return
+    while tail.has_more and tail.read_next():
         yield from tail.slices()
 
 
@@ -100,7 +96,7 @@ def said(records: list[LoadedRecord]) -> list[object]:
 def test_what_is_parsed_on_the_loop_is_what_the_thread_parses(share_unusual: float) -> None:
     log = log_of(random.Random(int(share_unusual * 1000)), 1_000, share_unusual=share_unusual)
     tail = Tail(log, None, loaded_records, COMMITS_IN_C)
-    found = list(on_loop(tail, log))
+    found = list(on_loop(tail))
     assert said(list(chain.from_iterable(found))) == said(in_thread(log))
     assert tail.next_offset == log.log_end_offset
     assert all(found)
@@ -114,7 +110,7 @@ def test_a_log_of_usual_batches_is_not_parsed_in_the_thread() -> None:
         raise AssertionError("a usual batch")
 
     tail = Tail(log, None, not_asked, COMMITS_IN_C)
-    slices = list(on_loop(tail, log))
+    slices = list(on_loop(tail))
     assert len(slices) >= log.size_bytes // (SLICE_BYTES * 2)
     assert tail.next_offset == log.log_end_offset
 
@@ -123,11 +119,7 @@ def test_the_slices_count_all_records_and_bytes() -> None:
     log = log_of(random.Random(2), 500, share_unusual=0.01)
     tail = Tail(log, None, loaded_records, COMMITS_IN_C)
     count = size = 0
-    while tail.next_offset < log.high_watermark:
-        if tail.may_be_quick:
-            tail.fetch()
-        else:
-            tail.read_on()
+    while tail.has_more and tail.read_next():
         for _ in tail.slices():
             pass
         count += tail.count
@@ -150,12 +142,12 @@ def test_damage_is_reported_as_by_the_thread(place: int) -> None:
     if place == 0:  # of the base offset, which no checksum covers
         return_to = said(in_thread(log))
         tail = Tail(log, None, loaded_records, COMMITS_IN_C)
-        assert said(list(chain.from_iterable(on_loop(tail, log)))) == return_to
+        assert said(list(chain.from_iterable(on_loop(tail)))) == return_to
         return
     with pytest.raises(Corrupt) as by_thread:
         in_thread(log)
     with pytest.raises(Corrupt) as by_loop:
-        list(on_loop(Tail(log, None, loaded_records, COMMITS_IN_C), log))
+        list(on_loop(Tail(log, None, loaded_records, COMMITS_IN_C)))
     assert str(by_loop.value) == str(by_thread.value)
 
 
