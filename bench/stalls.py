@@ -236,7 +236,6 @@ def serve() -> None:
     """`rollcall serve` on the measuring loop; its times are in a file when it has stopped."""
     from broker import main as daemon
     from broker.net import acceptor
-    from broker.net.acceptor import Acceptor
     from cli.main import main as run
 
     loops: list[MeasuringLoop] = []
@@ -245,13 +244,13 @@ def serve() -> None:
         loops.append(MeasuringLoop())
         return loops[-1]
 
-    if acceptor.CLIENT_SOCKETS_SERVED:  # else the sockets of clients are the loop's too
-        add = Acceptor.add
+    if acceptor.CLIENT_SOCKETS_IN_C is not None:  # else `create_server` makes them too
+        add = acceptor.Acceptor.add
 
         async def add_measured(self: Any, sock: Any, make_protocol: Any, backlog: int) -> None:
             await add(self, sock, loops[-1].measured(make_protocol), backlog)
 
-        Acceptor.add = add_measured  # type: ignore[method-assign]
+        acceptor.Acceptor.add = add_measured  # type: ignore[method-assign]
     collections = Collections()
     daemon.uvloop.run = functools.partial(uvloop.run, loop_factory=new_loop)
     try:

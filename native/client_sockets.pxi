@@ -21,7 +21,7 @@ cdef extern from *:
     #include <sys/epoll.h>
     static int has_epoll(void) { return 1; }
     static int accept_one(int fd) { return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
-    #else  /* Never called: acceptor.py asks has_epoll first. */
+    #else  /* Never called: CLIENT_SOCKETS is None. */
     #define EPOLLIN 1
     #define EPOLLOUT 4
     #define EPOLL_CTL_ADD 1
@@ -62,7 +62,9 @@ cdef char received[READ_BYTES]
 # Sockets of one epoll_wait; there is another one if all of these were ready.
 cdef enum: READY_MAX = 256
 
-CLIENT_SOCKETS_SERVED = bool(has_epoll())
+
+cdef object system_error(int number):
+    return OSError(number, os.strerror(number))
 
 
 cdef class ClientSockets:
@@ -80,7 +82,7 @@ cdef class ClientSockets:
         self.loop = loop
         self.by_fd = []
         self.epoll = epoll_create1(EPOLL_CLOEXEC)
-        if self.epoll < 0: raise OSError(errno, os.strerror(errno))
+        if self.epoll < 0: raise system_error(errno)
         self.reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def __dealloc__(self):
@@ -101,7 +103,7 @@ cdef class ClientSockets:
                 if why == EAGAIN: return
                 if why in (EINTR, ECONNABORTED, EPROTO): continue
                 if why in (EMFILE, ENFILE) and self.shed(listening): return
-                raise OSError(why, os.strerror(why))
+                raise system_error(why)
             accepted = ClientSocket.__new__(ClientSocket)
             accepted.fd = fd
             accepted.sockets = self
@@ -176,7 +178,7 @@ cdef class ClientSocket:
         wanted.events = mask
         wanted.data.fd = self.fd
         if epoll_ctl(self.sockets.epoll, what, self.fd, &wanted) < 0:
-            raise OSError(errno, os.strerror(errno))
+            raise system_error(errno)
         self.watched = mask
         return 0
 
@@ -194,13 +196,13 @@ cdef class ClientSocket:
                 self.watch(self.watched & ~EPOLLIN)
                 if not self.protocol.eof_received(): self.close()
             elif errno not in (EAGAIN, EINTR):
-                self.lose(OSError(errno, os.strerror(errno)))
+                self.lose(system_error(errno))
 
     cdef Py_ssize_t sent(self, const void* data, Py_ssize_t size) except -1:
         """How many bytes the kernel takes now. The connection is lost if it will take no more."""
         cdef Py_ssize_t count = send(self.fd, data, size, MSG_NOSIGNAL)
         if count >= 0: return count
-        if errno not in (EAGAIN, EINTR): self.lose(OSError(errno, os.strerror(errno)))
+        if errno not in (EAGAIN, EINTR): self.lose(system_error(errno))
         return 0
 
     cdef send_unsent(self):
@@ -298,3 +300,6 @@ cdef class ClientSocket:
 
     def fileno(self):
         return self.fd
+
+
+CLIENT_SOCKETS = ClientSockets if has_epoll() else None

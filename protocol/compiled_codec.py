@@ -47,5 +47,5 @@ def record_writer_in_c(
 
 
 def function_in_c(name: str) -> Callable[..., Any] | None:
-    """A function of native/*.pxi; None if there is none."""
+    """A function or a class of native/*.pxi; None if there is none."""
     return None if rollcall_codec is None else getattr(rollcall_codec, name)

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from broker.net.sockets import KERNEL_QUEUE_MIN, listen
+from protocol.compiled_codec import function_in_c
 
-try:
-    from rollcall_codec import CLIENT_SOCKETS_SERVED, ClientSockets
-except ImportError:
-    CLIENT_SOCKETS_SERVED = False
+CLIENT_SOCKETS_IN_C = function_in_c("CLIENT_SOCKETS")
 
 ACCEPTED_A_PASS_MAX: Final = KERNEL_QUEUE_MIN
 """Connections that are accepted before the loop does something else."""
@@ -27,7 +25,7 @@ MakeProtocol = Callable[[], asyncio.Protocol]
 
 
 class Sockets(Protocol):
-    """`ClientSockets`: all that were accepted, behind one descriptor."""
+    """Of native/client_sockets.pxi: all that were accepted, behind one descriptor."""
 
     def fileno(self) -> int: ...
 
@@ -49,13 +47,13 @@ class Acceptor:
 
     async def add(self, sock: socket.socket, make_protocol: MakeProtocol, backlog: int) -> None:
         """Begin to accept on a socket that is bound; `make_protocol` is called for each client."""
-        if not CLIENT_SOCKETS_SERVED:
+        if CLIENT_SOCKETS_IN_C is None:
             server = await self._loop.create_server(make_protocol, sock=sock, backlog=backlog)
             self._servers.append(server)
             listen(sock, backlog)  # create_server has set the queue to `backlog`
             return
         if self._sockets is None:
-            self._sockets = ClientSockets(self._loop)
+            self._sockets = CLIENT_SOCKETS_IN_C(self._loop)
             self._loop.add_reader(self._sockets.fileno(), self._sockets.poll)
         listen(sock, backlog)
         self._listening[sock] = make_protocol

@@ -68,11 +68,7 @@ HOMES = {
     "re2": ("seams/regular_expressions.py",),
     "rich": ("cli/top_view.py",),
     "rollcall__mypyc": ("rollcall/compiled.py",),
-    "rollcall_codec": (
-        "broker/net/acceptor.py",
-        "protocol/compiled_codec.py",
-        "storage/batch/compiled_batch.py",
-    ),
+    "rollcall_codec": ("protocol/compiled_codec.py", "storage/batch/compiled_batch.py"),
     "rollcall_group_writer": ("storage/journal/group_writer.py",),
     "rollcall_loader": ("rollcall/compiled.py",),
     "sortedcontainers": ("purgatory/",),
