@@ -7,9 +7,7 @@ more of them than groups with members.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, NamedTuple
 
 from coordinator.member_identity import MemberIdentity
 from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance
@@ -17,7 +15,7 @@ from history.newest import Newest
 from history.story import GroupStory
 
 
-class IndexLimits(Struct, frozen=True):
+class IndexLimits(NamedTuple):
     rebalances_per_group: int = 20  # rollcall.history.memory.rebalances.per.group
     rebalances: int = 20_000  # rollcall.history.memory.rebalances
     memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes

@@ -104,6 +104,7 @@ COMPILED: Final = tuple(
     coordinator.locks
     coordinator.many_groups
     coordinator.offset_turns
+    coordinator.offsets.deleted_topics
     coordinator.offsets.evolve
     coordinator.offsets.expiry
     coordinator.offsets.offset_commit
@@ -116,6 +117,7 @@ COMPILED: Final = tuple(
     coordinator.stored_commits
     coordinator.writable
     history.encoding
+    history.index
     history.ownership
     history.recording.assignments
     history.recording.attribution
@@ -157,6 +159,13 @@ COMPILED: Final = tuple(
     storage.journal.posted_flush
     storage.journal.write_ahead
     storage.journal.write_ahead_pair
+    storage.log.index
+    storage.log.partition_log
+    storage.log.retention
+    storage.log.segment
+    storage.loop_guard
+    storage.reserve
+    topics.registry
     """.split()
 )
 

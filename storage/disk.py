@@ -10,7 +10,6 @@ Only the data directory's lock (`data_dir.py`) bypasses this seam: a lock is abo
 
 import errno
 import os
-from time import monotonic
 from typing import Final, Protocol
 
 from storage.api import SyncFailed
@@ -80,18 +79,21 @@ class Disk(Protocol):
 
 
 class RealFile:
-    __slots__ = ("_fd", "_guard", "_path")
+    __slots__ = ("_guard", "_path", "fd")
+
+    fd: int
+    """-1 once it is closed."""
 
     def __init__(self, fd: int, path: str = "", guard: LoopGuard = NO_GUARD) -> None:
         """`path` names the file in what is raised."""
-        self._fd = fd
+        self.fd = fd
         self._path = path
         self._guard = guard
 
     def pread(self, size: int, position: int) -> bytes:
-        content = os.pread(self._fd, size, position)
+        content = os.pread(self.fd, size, position)
         while len(content) < size:
-            more = os.pread(self._fd, size - len(content), position + len(content))
+            more = os.pread(self.fd, size - len(content), position + len(content))
             if not more:
                 break
             content += more
@@ -100,28 +102,24 @@ class RealFile:
     def pwrite(self, content: bytes, position: int) -> None:
         self._guard.check("write", self._path)
         try:
-            written = os.pwrite(self._fd, content, position)
+            written = os.pwrite(self.fd, content, position)
             while written < len(content):  # a nearly full disk takes a part, then says ENOSPC
-                written += os.pwrite(self._fd, memoryview(content)[written:], position + written)
+                written += os.pwrite(self.fd, memoryview(content)[written:], position + written)
         except OSError as failure:
             words = f"{failure.strerror} (writing {len(content)} bytes)"
             raise OSError(failure.errno, words, self._path) from None
 
-    def fileno(self) -> int:
-        """-1 once it is closed."""
-        return self._fd
-
     def size(self) -> int:
-        return os.fstat(self._fd).st_size
+        return os.fstat(self.fd).st_size
 
     def truncate(self, size: int) -> None:
         self._guard.check("truncate", self._path)
-        os.ftruncate(self._fd, size)
+        os.ftruncate(self.fd, size)
 
     def allocate(self, size: int) -> None:
         self._guard.check("allocate", self._path)
         try:
-            os.posix_fallocate(self._fd, 0, size)
+            os.posix_fallocate(self.fd, 0, size)
         except OSError as failure:
             words = f"{failure.strerror} (the file takes {size} bytes)"
             raise OSError(failure.errno, words, self._path) from None
@@ -129,12 +127,12 @@ class RealFile:
     def sync(self) -> None:
         self._guard.check("sync", self._path)
         try:
-            os.fdatasync(self._fd)
+            os.fdatasync(self.fd)
         except OSError as failure:
             raise SyncFailed(failure.errno, f"fsync failed: {failure.strerror}") from None
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
@@ -230,34 +228,6 @@ def shortage(failure: Exception) -> str | None:
         if failure.errno == errno.ENOMEM:
             return "out of memory"
     return None
-
-
-class Reserve:
-    """Disk space left to others: a caller that checks first fails early, with nothing half done."""
-
-    __slots__ = ("_checked_at", "_disk", "_path", "_pause_s", "reserve_bytes")
-
-    def __init__(self, disk: Disk, path: str, reserve_bytes: int, *, pause_s: float = 0.5) -> None:
-        """Asks the disk at most once in `pause_s`; with no reserve, never."""
-        self._disk = disk
-        self._path = path
-        self._pause_s = pause_s
-        self._checked_at = 0.0
-        self.reserve_bytes = reserve_bytes
-
-    @property
-    def is_due(self) -> bool:
-        """Whether `check` would ask the disk."""
-        return bool(self.reserve_bytes) and monotonic() - self._checked_at >= self._pause_s
-
-    def check(self) -> None:
-        """Raises OSError (ENOSPC) while less is free than the reserve."""
-        if self.is_due:
-            free = self._disk.free_bytes(self._path)
-            if free < self.reserve_bytes:
-                words = f"{free} bytes are free, the reserve is {self.reserve_bytes}"
-                raise OSError(errno.ENOSPC, words, self._path)
-            self._checked_at = monotonic()
 
 
 def read_file(disk: Disk, path: str) -> bytes:

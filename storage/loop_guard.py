@@ -14,22 +14,22 @@ _NO_THREAD = 0
 class LoopGuard:
     """Allows everything before `begin`."""
 
-    __slots__ = ("_thread", "is_strict", "operations")
+    __slots__ = ("_thread_id", "is_strict", "operations")
 
     def __init__(self, *, is_strict: bool = False) -> None:
         self.is_strict = is_strict
         self.operations = 0  # on that thread so far
-        self._thread = _NO_THREAD
+        self._thread_id = _NO_THREAD
 
     def begin(self) -> None:
         """From here on the calling thread must not wait for the disk."""
-        self._thread = get_ident()
+        self._thread_id = get_ident()
 
     def end(self) -> None:
-        self._thread = _NO_THREAD
+        self._thread_id = _NO_THREAD
 
     def check(self, operation: str, path: str) -> None:
-        if get_ident() != self._thread:
+        if get_ident() != self._thread_id:
             return
         self.operations += 1
         if self.is_strict:

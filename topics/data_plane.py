@@ -154,6 +154,7 @@ class DataPlane:
             snapshots, appender=appender, checker=checker, observe=observe
         )
         self._fetching = self._fetch_handler(fetch_answer_max_bytes)
+        self.is_awaited: Callable[[TopicPartition], bool] = self._fetching.purgatory.watching
         self._verification = TransactionVerification(
             is_enabled=settings.transaction_partition_verification_enable
         )

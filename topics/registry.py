@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from protocol.config_def import ConfigException
@@ -47,6 +46,7 @@ from topics.events import (
 )
 from topics.partition import Partition
 from topics.settings import TopicSettings
+from topics.topic import NewTopic, Topic
 from topics.topic_ids import random_topic_id
 
 LOST_CATALOG_SKIP: Final = 1_000_000
@@ -54,29 +54,9 @@ LOST_CATALOG_SKIP: Final = 1_000_000
 producers may hold greater ones that they have not used yet."""
 
 
-class Topic(Struct):
-    """One topic. `configs` are its own; `effective` has the values in effect with the broker's."""
-
-    name: TopicName
-    topic_id: TopicId
-    configs: Mapping[str, str]
-    effective: EffectiveConfig
-    is_internal: bool
-    partitions: list[Partition] = field(default_factory=list)
-
-
 FORGETTING_MAX: Final = 100_000
 """Deleted topics whose offsets may still exist, some 200 bytes each. There are many only while a
 partition of the offsets topic cannot be loaded."""
-
-
-class NewTopic(Struct, frozen=True):
-    """A validated topic to be created."""
-
-    name: TopicName
-    topic_id: TopicId
-    partitions: int
-    configs: dict[str, str] = field(default_factory=dict)
 
 
 class TopicRegistry:

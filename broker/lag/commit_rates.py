@@ -1,8 +1,9 @@
 """Commit rates: commits per second of each client, for the commit_storm verdict.
 
 Called for every commit, so it costs two lookups. Between two rounds of the sampler, all commits of
-one member are one entry: their number, and what the first of them weighed. The commits themselves
-are not kept: ten thousand would take megabytes, and 10 ms of the event loop to free.
+one member are one entry: their number, and what the second of them weighed; one commit in an
+interval makes no storm. The commits themselves are not kept: ten thousand would take megabytes, and
+10 ms of the event loop to free.
 Bounded: clients beyond the limit are not counted.
 """
 
@@ -32,7 +33,7 @@ class _CommitSize(NamedTuple):
 class CommitMeter:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
-        self._first: dict[tuple[str, str], _CommitSize] = {}
+        self._sizes: dict[tuple[str, str], _CommitSize] = {}
         self._since_ms = 0
         self._rates: dict[str, list[CommitRate]] = {}
 
@@ -41,9 +42,10 @@ class CommitMeter:
         count = self._counts.get(key)
         if count is not None:
             self._counts[key] = count + 1
+            if count == 1:
+                self._sizes[key] = _size_of(event)
         elif len(self._counts) < CLIENTS_MAX:
             self._counts[key] = 1
-            self._first[key] = _size_of(event)
 
     def rates_of(self, group_id: str) -> list[CommitRate]:
         """Of the last whole interval; only those above the limit."""
@@ -57,16 +59,16 @@ class CommitMeter:
     def end_interval(self, now_ms: int, least_per_second: float) -> None:
         """End the interval: keep the rates of at least `least_per_second`, and reset the counts."""
         elapsed_ms = now_ms - self._since_ms
-        counts, first = self._counts, self._first
-        self._counts, self._first, self._since_ms = {}, {}, now_ms
+        counts, sizes = self._counts, self._sizes
+        self._counts, self._sizes, self._since_ms = {}, {}, now_ms
         self._rates = {}
         if not 0 < elapsed_ms < now_ms:
             return  # the first interval has no start
-        for key, count in counts.items():
-            rate = count * 1000 / elapsed_ms
+        for key, committed in sizes.items():
+            rate = counts[key] * 1000 / elapsed_ms
             if rate >= least_per_second:
                 group_id, member_id = key
-                client_id, client_host, partitions, size = first[key]
+                client_id, client_host, partitions, size = committed
                 self._rates.setdefault(group_id, []).append(
                     CommitRate(
                         member_id or client_id,

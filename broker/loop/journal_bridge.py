@@ -44,6 +44,9 @@ class ShardOwner(Protocol):
 class LogReaders(Protocol):
     """The data plane: clients read every log."""
 
+    is_awaited: Callable[[TopicPartition], bool]
+    """Whether a delayed fetch waits for records of a log: seldom for those of a coordinator."""
+
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None: ...
 
 
@@ -103,8 +106,10 @@ class JournalBridge:
     # On the loop.
 
     def _reported(self) -> None:
-        with suppress(BlockingIOError):
+        try:  # noqa: SIM105 - for each flush; `suppress` is not compiled
             os.eventfd_read(self._report)
+        except BlockingIOError:
+            pass
         self._collect(self._collected)
         self._deliver_all()
 
@@ -125,7 +130,8 @@ class JournalBridge:
             owner = self.shards.get(topic_partition.topic)
             if owner is not None:
                 owner.on_stored(topic_partition.partition, position, now)
-            self.readers.advanced(topic_partition, now)
+            if self.readers.is_awaited(topic_partition):
+                self.readers.advanced(topic_partition, now)
         for follow in self.on_flush:
             follow()
         self.stalls.record("answers that were stored", perf_counter() - began_s)

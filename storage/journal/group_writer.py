@@ -58,7 +58,7 @@ def group_writer(report: int) -> GroupWriter | None:
 def descriptor(file: File | None) -> int:
     """Of a file on the real disk; -1: only Python can write to this one."""
     # Not a subclass of it: who makes one wants to see each write.
-    return file.fileno() if type(file) is RealFile else -1
+    return file.fd if type(file) is RealFile else -1
 
 
 def write_failure(error: int, failed_at: int, path: str, size: int) -> OSError:

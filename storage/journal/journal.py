@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable
 from time import monotonic, perf_counter
 
 from storage.api import LogClosed, TopicPartition
-from storage.disk import Disk, Reserve, shortage
+from storage.disk import Disk, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
 from storage.journal.flush import Flush, OnStored, StoredPositions, take
@@ -46,6 +46,7 @@ from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import is_overfull
 from storage.repair.repair_plan import Repaired
+from storage.reserve import Reserve
 
 OnJournalFailed = Callable[[Exception], None]
 

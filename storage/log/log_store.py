@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage.api import Corrupt, LogSettings, TopicLog, TopicPartition, TruncatedLog
-from storage.disk import Disk, Reserve, replace_file
+from storage.disk import Disk, replace_file
 from storage.log.checkpoints import (
     CLEAN_OFFSETS,
     LOG_STARTS,
@@ -46,6 +46,7 @@ from storage.repair.repair import (
     report_missing_offsets,
 )
 from storage.repair.repair_plan import Repaired, RepairPlan
+from storage.reserve import Reserve
 from storage.snapshot import delete_snapshots_after, mark_needed, snapshot_positions
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

@@ -26,7 +26,7 @@ from storage.api import (
     UnendedTransaction,
 )
 from storage.batch.record_batch import iter_batches, read_header, with_offsets
-from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
+from storage.disk import Disk, lacks_room, overwrite, parent, shortage
 from storage.log import retention, segment_times
 from storage.log.aborted import OUR_LOG, all_outcomes
 from storage.log.aborted_lookup import aborted_among, replace_aborted, save_aborted
@@ -40,6 +40,7 @@ from storage.log.checkpoints import (
 from storage.log.log_loader import FIRST_EPOCH, KnownEnds, load_folder
 from storage.log.producer_files import ProducerFiles
 from storage.log.segment import EVERYTHING, Placed, Repair, Segment
+from storage.reserve import Reserve
 
 
 class PartitionLog:
@@ -237,15 +238,14 @@ class PartitionLog:
 
     def segment_for(self, batches: Sequence[Placed], now_ms: int) -> Segment | None:
         """The active segment if these batches go into it; None: they need a new one."""
-        segment = self._segments[-1] if self._segments else None
-        if segment is not None and segment.size:
-            _, last_offset, newest_ms = batches[-1]
-            size = sum([len(batch) for batch, _, _ in batches])
-            limits = self.settings.segment_bytes, self.settings.segment_index_bytes
-            has_room = segment.has_room_for(size, last_offset, *limits)
-            is_old = retention.is_old(segment, newest_ms, now_ms, self.settings)
-            return segment if has_room and not is_old else None
-        return segment
+        segment, settings = self._segments[-1] if self._segments else None, self.settings
+        if segment is None or not segment.size:
+            return segment
+        _, last_offset, newest_ms = batches[-1]
+        size, most = sum([len(batch) for batch, _, _ in batches]), settings.segment_bytes
+        if not segment.has_room_for(size, last_offset, most, settings.segment_index_bytes):
+            return None
+        return None if retention.is_old(segment, newest_ms, now_ms, settings) else segment
 
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` skips the offsets in between."""

@@ -88,7 +88,7 @@ DOORS = {
         "storage/journal/group_commit.py",
         "storage/journal/checkpointer.py",
         "storage/log/sealed_flush.py",
-        "storage/disk.py",
+        "storage/reserve.py",
         "storage/drill_faults.py",
         "drills/",
         "pipeline/progress.py",

@@ -36,8 +36,9 @@ from tests.simulator.kept_records import (
 from tests.storage.rig import DATA, NOW_MS, SMALL_LIMITS, new_disk
 from topics.admin_queue import run_now
 from topics.catalog import expected_partitions
-from topics.registry import NewTopic, Topic, TopicRegistry
+from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
+from topics.topic import NewTopic, Topic
 
 CATALOG: Final = "rollcall-topics.json"
 LOSABLE: Final = (

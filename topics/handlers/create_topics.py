@@ -33,8 +33,9 @@ from topics.api_error import (
     disk_error,
 )
 from topics.placement import assignment_fault, factor_fault
-from topics.registry import NewTopic, TopicRegistry
+from topics.registry import TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
+from topics.topic import NewTopic
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 DEFAULT = -1

@@ -29,7 +29,8 @@ from topics.api_error import (
     disk_error,
     internal_topic_error,
 )
-from topics.registry import Topic, TopicRegistry
+from topics.registry import TopicRegistry
+from topics.topic import Topic
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 FIRST_VERSION_WITH_DISABLED: Final = 3

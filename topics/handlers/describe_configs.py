@@ -36,7 +36,8 @@ from topics.configs import ConfigEntry, displayed_value
 from topics.group_config_store import GroupConfigStore
 from topics.group_configs import GroupConfigEntry
 from topics.handlers.alter_broker_configs import LoggerLevels
-from topics.registry import Topic, TopicRegistry
+from topics.registry import TopicRegistry
+from topics.topic import Topic
 
 _RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
 _NO_ROOM: Final = ApiError(

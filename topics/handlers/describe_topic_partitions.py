@@ -21,7 +21,8 @@ from seams.reply_token import ReplyToken
 from seams.topic_names import is_internal, name_fault
 from topics.authorized_operations import topic_operations
 from topics.partition import NO_LEADER
-from topics.registry import Topic, TopicRegistry
+from topics.registry import TopicRegistry
+from topics.topic import Topic
 from topics.topic_rights import forbidden_topics
 
 

@@ -35,8 +35,9 @@ from topics.cluster import ClusterView
 from topics.events import AutoCreationFailed, TopicEvent
 from topics.partition import NO_LEADER
 from topics.placement import factor_fault
-from topics.registry import NewTopic, Topic, TopicRegistry
+from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
+from topics.topic import NewTopic, Topic
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
 FIRST_VERSION_BY_ID: Final = 12

@@ -42,7 +42,8 @@ from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, Topi
 from topics.maintenance import TopicMaintenance
 from topics.producer_recovery import ProducerRecovery
 from topics.producer_snapshot import ProducerSnapshots
-from topics.registry import Topic, TopicRegistry
+from topics.registry import TopicRegistry
+from topics.topic import Topic
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 from topics.transaction_verification import (
     SEVERAL_PRODUCERS,

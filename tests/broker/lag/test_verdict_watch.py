@@ -282,9 +282,19 @@ def test_rates_are_of_whole_intervals() -> None:
 def test_who_commits_without_being_a_member_is_named_by_its_client_id() -> None:
     meter = CommitMeter()
     meter.end_interval(1_000, 1)
-    meter(committed("", "tool"))
+    for _ in range(2):
+        meter(committed("", "tool"))
     meter.end_interval(1_500, 1)
     assert [rate.client for rate in meter.rates_of("g")] == ["tool"]
+
+
+def test_one_commit_in_an_interval_is_no_storm() -> None:
+    meter = CommitMeter()
+    meter.end_interval(1_000, 1)
+    meter(committed("m"))
+    meter.end_interval(1_500, 1)
+    assert meter.rates_of("g") == []
+    assert meter.busy == 0
 
 
 def test_clients_are_bounded() -> None:

@@ -21,9 +21,13 @@ class Listener:
 
     def __init__(self) -> None:
         self.calls: list[object] = []
+        self.unread: set[TopicPartition] = set()
 
     def on_stored(self, partition: int, position: Position, now: Now) -> None:
         self.calls.append(("shard", partition, position))
+
+    def is_awaited(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition not in self.unread
 
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None:
         self.calls.append(("reader", topic_partition))
@@ -60,6 +64,17 @@ async def test_a_flush_reaches_shards_then_readers_then_what_follows_a_flush() -
         0.002,
         2,
     )
+
+
+async def test_readers_hear_of_logs_alone_that_a_fetch_waits_for() -> None:
+    listener = Listener()
+    listener.unread = {SHARD}
+    bridge = bridge_to(listener, asyncio.get_running_loop())
+
+    bridge.stored([(SHARD, 5), (USER, 9)], 0.002)
+    await asyncio.sleep(0)
+
+    assert listener.calls == [("shard", 7, 5), ("reader", USER), "flushed"]
 
 
 async def test_what_the_flusher_reported_earlier_comes_before_what_the_group_writer_stored() -> (
