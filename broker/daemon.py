@@ -141,11 +141,15 @@ class Daemon:
 
     def connections_allowed(self) -> int:
         """What the limit of file descriptors leaves beside the log's files."""
-        backlog = self.config.socket_listen_backlog_size
-        return connections_allowed(descriptor_limit(), len(self.store.partitions()), backlog)
+        return connections_allowed(descriptor_limit(), len(self.store.partitions()), self._backlog)
+
+    @property
+    def _backlog(self) -> int:
+        """Of all listeners."""
+        return self.config.socket_listen_backlog_size * len(self.config.listeners)
 
     def _log_descriptor_limits(self) -> None:
-        backlog, limit = self.config.socket_listen_backlog_size, descriptor_limit()
+        backlog, limit = self._backlog, descriptor_limit()
         facts = {
             "limit": limit,
             "connections": min(self.connections_allowed(), self.config.max_connections),

@@ -44,7 +44,8 @@ def raise_descriptor_limit() -> int:
 def connections_allowed(descriptors: int, partitions: int, backlog: int) -> int:
     """How many connections leave enough descriptors for the files of so many partitions.
 
-    `backlog` connections may be accepted at once, and as many wait for a slot.
+    `backlog` connections, of all listeners together, may be refused at once, and as many wait for a
+    slot.
     """
     left = descriptors - OWN_DESCRIPTORS - PARTITION_DESCRIPTORS * partitions - 2 * backlog
     return max(left, CONNECTIONS_MIN)

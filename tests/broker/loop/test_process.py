@@ -25,7 +25,7 @@ from config.limits import ServerLimits
 from config.listeners import Listener
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode
-from tests.broker.daemon import Daemon
+from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.broker.shell import Shell
 from tests.compare.wire import Wire
 from tests.drills.crowd import COMMIT_VERSION, commit_request
@@ -109,6 +109,29 @@ def test_a_connection_storm_leaves_descriptors_for_the_log(tmp_path: Path) -> No
         for client in crowd:
             client.close()
         daemon.close()
+
+
+def test_each_listener_has_clients_that_wait_for_a_slot(tmp_path: Path) -> None:
+    """Their descriptors are no others' either."""
+    allowed = []
+    for count in (1, 3):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        names = [f"L{number}" for number in range(count)]
+        listeners = {
+            "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            "inter.broker.listener.name": "L0",
+        }
+        daemon = Daemon(folder, TEST_SETTINGS | listeners, prefix=FEW_DESCRIPTORS)
+        daemon.listen = None
+        try:
+            daemon.start()
+            (line,) = [line for line in daemon.log().splitlines() if "(ulimit -n) allow" in line]
+            allowed.append(int(re.findall(r"connections=(\d+)", line)[0]))
+        finally:
+            daemon.close()
+    assert allowed[0] - allowed[1] == 2 * 2 * 50
 
 
 async def test_the_first_signal_is_logged_and_each_may_be_the_first() -> None:
