@@ -92,10 +92,13 @@ cdef class ClientSockets:
     def fileno(self):
         return self.epoll
 
-    def accept(self, int listening, make_protocol, int most):
-        """Take what has connected, `most` at most. Raises OSError if the system refuses that."""
+    def accept(self, int listening, make_protocol, int most, int closed_most):
+        """Take what has connected, `most` at most, or until so many of it were closed at once:
+        those keep their descriptors until a later pass. Raises OSError if the system refuses that.
+        """
         cdef int fd, k, why
         cdef ClientSocket accepted
+        if self.reserve < 0: self.keep_reserve()
         for k in range(most):
             fd = accept_one(listening)
             if fd < 0:
@@ -116,19 +119,30 @@ cdef class ClientSockets:
                 accepted.protocol.connection_made(accepted)
             except Exception as error:
                 accepted.broken(error)
+            if accepted.is_closed:
+                closed_most -= 1
+                if closed_most <= 0: return
 
     cdef bint shed(self, int listening):
-        """Without a free descriptor: close the next in the queue, which would wait for nothing."""
+        """Without a free descriptor: close the next in the queue, which would wait for nothing.
+
+        There may be none: the system looks for a descriptor first.
+        """
         cdef int fd
+        cdef bint is_done
         if self.reserve < 0: return False
         close(self.reserve)
         fd = accept_one(listening)
+        is_done = fd >= 0 or errno == EAGAIN
         if fd >= 0: close(fd)
+        self.keep_reserve()
+        return is_done
+
+    cdef keep_reserve(self):
         try:
             self.reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            self.reserve = -1
-        return fd >= 0
+            self.reserve = -1  # until there are descriptors again
 
     def poll(self):
         """Read and write what can be read and written now."""
@@ -181,6 +195,13 @@ cdef class ClientSocket:
             raise system_error(errno)
         self.watched = mask
         return 0
+
+    cdef watch_also(self, unsigned int event):
+        """The connection is lost if epoll has no room for it: nothing more would be heard of it."""
+        try:
+            self.watch(self.watched | event)
+        except OSError as error:
+            self.lose(error)
 
     cdef served(self, unsigned int events):
         cdef Py_ssize_t count
@@ -254,8 +275,8 @@ cdef class ClientSocket:
         count = self.sent(PyBytes_AS_STRING(data), size)
         if count == size or self.is_ending: return
         self.unsent = PyByteArray_FromStringAndSize(PyBytes_AS_STRING(data) + count, size - count)
-        self.watch(self.watched | EPOLLOUT)
-        self.protocol.pause_writing()
+        self.watch_also(EPOLLOUT)
+        if not self.is_ending: self.protocol.pause_writing()
 
     def close(self):
         """Once all that was written is sent."""
@@ -277,7 +298,7 @@ cdef class ClientSocket:
         if not self.is_closed: self.watch(self.watched & ~EPOLLIN)
 
     def resume_reading(self):
-        if not self.is_closed and not self.is_at_end: self.watch(self.watched | EPOLLIN)
+        if not self.is_closed and not self.is_at_end: self.watch_also(EPOLLIN)
 
     def set_write_buffer_limits(self, high=None, low=None):
         """Both are zero: the protocol hears of each byte that the kernel does not take."""

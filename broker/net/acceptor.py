@@ -29,8 +29,12 @@ class Sockets(Protocol):
 
     def fileno(self) -> int: ...
 
-    def accept(self, listening: int, make_protocol: MakeProtocol, most: int) -> None:
-        """Take `most` at most. Raises OSError if the system accepts none for want of something."""
+    def accept(
+        self, listening: int, make_protocol: MakeProtocol, most: int, closed_most: int
+    ) -> None:
+        """Take `most` at most, or until so many of it were closed at once: that frees descriptors
+        in a later pass. Raises OSError if the system accepts none for want of something.
+        """
 
     def poll(self) -> None:
         """Read and write what can be read and written now."""
@@ -42,7 +46,7 @@ class Acceptor:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._sockets: Sockets | None = None
-        self._listening: dict[socket.socket, MakeProtocol] = {}
+        self._listening: dict[socket.socket, tuple[MakeProtocol, int]] = {}
         self._servers: list[asyncio.Server] = []
 
     async def add(self, sock: socket.socket, make_protocol: MakeProtocol, backlog: int) -> None:
@@ -56,13 +60,14 @@ class Acceptor:
             self._sockets = CLIENT_SOCKETS_IN_C(self._loop)
             self._loop.add_reader(self._sockets.fileno(), self._sockets.poll)
         listen(sock, backlog)
-        self._listening[sock] = make_protocol
+        self._listening[sock] = (make_protocol, backlog)
         self._loop.add_reader(sock, self._accept, sock)
 
     def _accept(self, sock: socket.socket) -> None:
         assert self._sockets is not None, "a socket listens"
+        make_protocol, backlog = self._listening[sock]
         try:
-            self._sockets.accept(sock.fileno(), self._listening[sock], ACCEPTED_A_PASS_MAX)
+            self._sockets.accept(sock.fileno(), make_protocol, ACCEPTED_A_PASS_MAX, backlog)
         except OSError as error:
             message = "accepting a connection has failed"
             self._loop.call_exception_handler({"message": message, "exception": error})

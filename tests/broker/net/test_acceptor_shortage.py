@@ -1,0 +1,143 @@
+"""Acceptor without descriptors: who is accepted, who is closed, and nobody waits for nothing."""
+
+import os
+import resource
+import select
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from broker.net import acceptor as acceptor_module
+from tests.broker.net.test_acceptor import LARGE, Listening, Seen, passes, received, until
+
+pytestmark = pytest.mark.skipif(
+    acceptor_module.CLIENT_SOCKETS_IN_C is None,
+    reason="the sources have no transports of their own",
+)
+
+
+@pytest.fixture
+async def listening() -> AsyncIterator[Listening]:
+    listening = Listening()
+    await listening.serve()
+    yield listening
+    listening.acceptor.stop_accepting()
+    for each in listening.made:
+        if each.transport is not None:
+            each.transport.abort()
+    await until(lambda: all(each.lost.done() for each in listening.made))
+    listening.acceptor.close()
+    listening.bound.close()
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """So many can be opened, and no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    while not taken or taken[-1] <= highest:  # no gaps below
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+
+
+async def test_the_last_descriptor_is_used_and_nobody_else_waits(listening: Listening) -> None:
+    """accept4 looks for a descriptor before it looks whether anybody has connected."""
+    await listening.client()
+    client, next_client = socket.socket(), socket.socket()
+    for each in (client, next_client):
+        each.setblocking(False)
+    with descriptors_left(1):
+        client.connect_ex(("127.0.0.1", listening.bound.port))
+        await until(lambda: len(listening.made) == 2)
+        await passes()
+    assert listening.faults == []
+    next_client.connect_ex(("127.0.0.1", listening.bound.port))
+    await until(lambda: len(listening.made) == 3)
+    assert listening.faults == []  # so nobody waited for the acceptor to try again
+    for each in (client, next_client):
+        each.close()
+
+
+async def test_the_reserve_comes_back(listening: Listening) -> None:
+    """The limit is below what is open, so the reserve that was given up is lost for a while."""
+    await listening.client()
+    client = socket.socket()
+    client.setblocking(False)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        client.connect_ex(("127.0.0.1", listening.bound.port))
+        await passes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    await until(lambda: len(listening.made) == 2)  # once the acceptor tries again
+    listening.faults.clear()
+
+    short_of = socket.socket()
+    short_of.setblocking(False)
+    with descriptors_left(0):
+        short_of.connect_ex(("127.0.0.1", listening.bound.port))
+        with suppress(ConnectionResetError):
+            assert await received(short_of, 1) == b""
+    assert listening.faults == []
+    short_of.close()
+    client.close()
+
+
+async def test_those_that_are_closed_at_once_are_not_all_accepted_in_one_pass(
+    listening: Listening,
+) -> None:
+    """They keep their descriptors until a later pass, and the log's files need some."""
+    open_most = 0
+
+    def close(made: Seen) -> None:
+        nonlocal open_most
+        listening.made.append(made)
+        made.transport.close()
+        open_most = max(open_most, sum(not each.lost.done() for each in listening.made))
+
+    def make() -> Seen:
+        made = Seen()
+        made.on_made = close
+        return made
+
+    listening.acceptor._listening[listening.bound.sockets[0]] = (make, 10)
+    clients = [listening.connect() for _ in range(100)]
+    await until(lambda: len(listening.made) == len(clients))
+    await until(lambda: all(each.lost.done() for each in listening.made))
+    assert open_most == 10
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("has_answer", [False, True])
+async def test_a_connection_that_epoll_does_not_take_again_is_lost(
+    listening: Listening, *, has_answer: bool
+) -> None:
+    """ENOSPC in the usual case; here there is such a descriptor already."""
+    client, seen = await listening.client()
+    transport = seen.transport
+    transport.pause_reading()
+    sockets = listening.acceptor._sockets
+    assert sockets is not None
+    epoll = select.epoll.fromfd(os.dup(sockets.fileno()))
+    epoll.register(transport.fileno(), 0)
+    if has_answer:
+        transport.write(LARGE)
+    else:
+        transport.resume_reading()
+    epoll.unregister(transport.fileno())
+    assert isinstance(await seen.lost, OSError)
+    assert seen.calls == ["made", "lost"]
+    assert listening.faults == []
+    epoll.close()
+    client.close()
