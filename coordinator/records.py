@@ -11,7 +11,7 @@ Kafka's counterpart: `GroupCoordinatorRecordHelpers`, `CoordinatorRecordSerde`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from struct import Struct
 from struct import error as struct_error
 from sys import intern
@@ -321,7 +321,7 @@ def group_metadata_record(
             for member in sorted(members, key=lambda member: places[member.member_id])
         ],
     )
-    return Record(group_metadata_key(group_id), _write_group(value))
+    return Record(group_metadata_key(group_id), _group_writer()(value))
 
 
 def group_record_of_parts(
@@ -338,7 +338,7 @@ def group_record_of_parts(
     value = GroupMetadataValue(
         protocol_type or "", generation_id, protocol_name, leader_id or None, state_since_ms, ()
     )
-    written = [_write_group(value)[: -_INT32.size], _INT32.pack(len(parts))]
+    written = [_group_writer()(value)[: -_INT32.size], _INT32.pack(len(parts))]
     written += [parts[MemberId(member_id)] for member_id in hash_map_order([*parts])]
     return Record(group_metadata_key(group_id), b"".join(written))
 
@@ -356,7 +356,7 @@ def member_part(member: MemberDescription) -> bytes:
         member.rebalance_timeout_ms,
         member.session_timeout_ms,
     )
-    alone = _write_group(GroupMetadataValue("", 0, None, None, 0, (metadata,)))
+    alone = _group_writer()(GroupMetadataValue("", 0, None, None, 0, (metadata,)))
     return alone[_BEFORE_MEMBERS : -2 * _INT32.size]
 
 
@@ -365,9 +365,10 @@ def bytes_part(value: bytes) -> bytes:
     return _INT32.pack(len(value)) + value
 
 
-def _write_group(value: GroupMetadataValue) -> bytes:
+@cache
+def _group_writer() -> Callable[[GroupMetadataValue], bytes]:
     version = _GROUP_METADATA_VERSION
-    return writer(GroupMetadataValue, version, prefix=_INT16.pack(version))(value)
+    return writer(GroupMetadataValue, version, prefix=_INT16.pack(version))
 
 
 def new_group_record(group_id: GroupId, at_ms: int) -> Record:

@@ -62,14 +62,14 @@ GroupRequest = (
 """Requests about one group."""
 
 
-_CREATING: Final = (JoinGroupRequest, OffsetCommitRequest, TxnOffsetCommitRequest)
+_CREATING: Final = frozenset({JoinGroupRequest, OffsetCommitRequest, TxnOffsetCommitRequest})
 
 
 def may_create_group(request: GroupRequest) -> bool:
     """Whether it creates the group that it names if there is none."""
-    if isinstance(request, ConsumerGroupHeartbeatRequest):
+    if type(request) is ConsumerGroupHeartbeatRequest:  # isinstance asks each class's metaclass
         return request.member_epoch == JOIN_EPOCH
-    return isinstance(request, _CREATING)
+    return type(request) in _CREATING
 
 
 def refuse(

@@ -53,11 +53,17 @@ class OwnerMove(NamedTuple):
     to_owner: str
 
 
-class LastOwner(NamedTuple):
-    """The last owner of a partition, and since when it has none; None: it still had it."""
+class LastOwner:
+    """The last owner of a partition, and since when it has none; None: it still had it.
 
-    owner: str
-    since_ms: int | None = None
+    No NamedTuple: one is made for each member of a generation, and those are made in Python.
+    """
+
+    __slots__ = ("owner", "since_ms")
+
+    def __init__(self, owner: str, since_ms: int | None = None) -> None:
+        self.owner = owner
+        self.since_ms = since_ms
 
 
 Holdings = Mapping[PartitionKey, LastOwner]

@@ -11,6 +11,18 @@ cdef enum:
     STRING_BYTES_MAX = 0x7FFF
 
 
+def are_there(partitions, long long count):
+    """Whether a topic of so many partitions has all of these; None if any is not of the usual kind."""
+    if type(partitions) is not tuple and type(partitions) is not list: return None
+    try:
+        for partition in partitions:
+            if type(partition) is not CommitPartition: return None
+            if not 0 <= whole(field(partition, at_commit_index)) < count: return False
+    except (Odd, OverflowError):
+        return None
+    return True
+
+
 def accept_commits(partitions, tuple stored, Py_ssize_t metadata_max, long long committed_ms,
                    long long expire_ms, topic_id):
     """The answers, all of `stored`, and the offsets to keep; None if any is not of the usual kind."""

@@ -12,7 +12,8 @@ by classic/restore.py. See docs/adr for what was weighed. Kafka's counterpart: n
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Final
 
 from coordinator.classic.generation_messages import (
@@ -55,7 +56,7 @@ def generation_record(
     value = GenerationBegunValue(
         generation_id, protocol[0], protocol[1], leader_id, begun_at_ms, ()
     )
-    head = _write(value)[: -len(_NO_MEMBERS)] + uvarint(len(parts) + 1)
+    head = _writer()(value)[: -len(_NO_MEMBERS)] + uvarint(len(parts) + 1)
     return Record(_key(group_id), b"".join([head, *parts, _NO_TAGS]))
 
 
@@ -70,13 +71,14 @@ def begun_part(member: ClassicMemberView) -> bytes:
         member.session_timeout_ms,
         [OfferedProtocol(name, metadata) for name, metadata in member.protocols],
     )
-    alone = _write(GenerationBegunValue(members=(begun,)))
+    alone = _writer()(GenerationBegunValue(members=(begun,)))
     return alone[_HEAD_BYTES : -len(_NO_TAGS)]
 
 
-def _write(value: GenerationBegunValue) -> bytes:
+@cache
+def _writer() -> Callable[[GenerationBegunValue], bytes]:
     version = GENERATION_BEGUN_VERSION
-    return writer(GenerationBegunValue, version, prefix=_INT16.pack(version))(value)
+    return writer(GenerationBegunValue, version, prefix=_INT16.pack(version))
 
 
 def generation_tombstone(group_id: GroupId) -> Record:

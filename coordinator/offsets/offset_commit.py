@@ -157,11 +157,21 @@ def _all_known(
         partitions = topic.partitions
         if count is None or not partitions:
             return None
-        for partition in partitions:
-            if not 0 <= partition.partition_index < count:
-                return None
+        there = None if _ARE_THERE_IN_C is None else _ARE_THERE_IN_C(partitions, count)
+        if there is None:
+            there = are_there_in_python(partitions, count)
+        if not there:
+            return None
         known.append((name, topic_id, partitions))
     return known
+
+
+def are_there_in_python(partitions: Sequence[OffsetCommitRequestPartition], count: int) -> bool:
+    """Whether a topic of so many partitions has all of these: the oracle of the function in C."""
+    return all(0 <= partition.partition_index < count for partition in partitions)
+
+
+_ARE_THERE_IN_C: Final = function_in_c("are_there")
 
 
 def _split(

@@ -8,7 +8,12 @@ from uuid import UUID
 import pytest
 
 from coordinator.group import CommittedOffset
-from coordinator.offsets.offset_commit import STORED, Accepted, accept_in_python
+from coordinator.offsets.offset_commit import (
+    STORED,
+    Accepted,
+    accept_in_python,
+    are_there_in_python,
+)
 from coordinator.settings import GroupSettings
 from protocol.compiled_codec import function_in_c
 from protocol.messages.offset_commit import (
@@ -60,6 +65,24 @@ def test_any_partitions() -> None:
             in_c += 1
             assert found == accept_in_python(given, SETTINGS, at_ms, expire_at_ms, TOPIC_ID)
     assert in_c > 500
+
+
+def test_any_partitions_of_any_topic() -> None:
+    are_there = function_in_c("are_there")
+    assert are_there is not None
+    dice = random.Random(20261129)
+    answers = set()
+    for _ in range(2_000):
+        partitions = [any_partition(dice) for _ in range(dice.randrange(1, 5))]
+        given = dice.choice((tuple(partitions), partitions))
+        count = dice.choice((0, 1, 3, 10, len(STORED) + 1, 1 << 31))
+        found = are_there(given, count)
+        assert found is are_there_in_python(given, count)
+        answers.add(found)
+    assert answers == {False, True}
+    assert not are_there([OffsetCommitRequestPartition(-1, 5)], 1)
+    assert are_there([OffsetCommitRequestPartition(1 << 63, 5)], 1) is None
+    assert are_there([object()], 1) is None
 
 
 def test_usual_partitions_are_not_left_to_python() -> None:
