@@ -13,6 +13,7 @@ timer keys of `GroupMetadataManager`.
 """
 
 from collections.abc import Hashable
+from typing import Final
 
 from msgspec import Struct
 
@@ -202,6 +203,10 @@ def partitions_slot(group_id: GroupId) -> Hashable:
     return ("partitions", group_id)
 
 
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+"""Found once: in Python to look it up takes as long as the rest of the question."""
+
+
 def is_in_rebalance(group: ClassicGroupView, rebalance_id: int) -> bool:
     """Whether this rebalance still waits for members: a later one has another number."""
-    return group.state is GroupState.PREPARING_REBALANCE and group.rebalance_id == rebalance_id
+    return group.state is _PREPARING and group.rebalance_id == rebalance_id

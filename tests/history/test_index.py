@@ -21,7 +21,8 @@ from history.entry_values import (
     MemberWait,
     PartitionMove,
 )
-from history.index import HistoryIndex, IndexLimits, bytes_of
+from history.index import HistoryIndex, bytes_of
+from history.index_limits import IndexLimits
 
 
 def ended(group_id: str, generation: int) -> RebalanceEndedEntry:
