@@ -160,7 +160,6 @@ COMPILED: Final = tuple(
     storage.journal.write_ahead
     storage.journal.write_ahead_pair
     storage.log.index
-    storage.log.partition_log
     storage.log.retention
     storage.log.segment
     storage.loop_guard

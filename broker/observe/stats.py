@@ -40,16 +40,19 @@ REQUEST_BUCKETS_S: Final[tuple[float, ...]] = (
 class Histogram:
     """`counts` has one number more than there are bounds: for what is above all of them."""
 
-    __slots__ = ("bounds", "counts", "total")
+    __slots__ = ("_first", "bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
+        self._first = bounds[0]
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def add(self, amount: float) -> None:
         self.total += amount
-        self.counts[bisect_left(self.bounds, amount)] += 1
+        # A request that is answered at once is in the first bucket: there is nothing to search.
+        place = 0 if amount <= self._first else bisect_left(self.bounds, amount)
+        self.counts[place] += 1
 
     def add_times(self, amount: float, times: int) -> None:
         """The same amount several times."""

@@ -238,14 +238,8 @@ class PartitionLog:
 
     def segment_for(self, batches: Sequence[Placed], now_ms: int) -> Segment | None:
         """The active segment if these batches go into it; None: they need a new one."""
-        segment, settings = self._segments[-1] if self._segments else None, self.settings
-        if segment is None or not segment.size:
-            return segment
-        _, last_offset, newest_ms = batches[-1]
-        size, most = sum([len(batch) for batch, _, _ in batches]), settings.segment_bytes
-        if not segment.has_room_for(size, last_offset, most, settings.segment_index_bytes):
-            return None
-        return None if retention.is_old(segment, newest_ms, now_ms, settings) else segment
+        active = self._segments[-1] if self._segments else None
+        return retention.segment_for(active, batches, now_ms, self.settings)
 
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` skips the offsets in between."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from storage.api import Corrupt, LogSettings
-from storage.log.segment import Segment
+from storage.log.segment import Placed, Segment
 
 NO_LIMIT: Final = -1
 
@@ -47,6 +47,19 @@ def is_old(segment: Segment, record_ms: int, now_ms: int, settings: LogSettings)
     if first_ms < 0:
         return now_ms - segment.first_seen_ms(now_ms) > limit_ms
     return (record_ms if record_ms >= 0 else now_ms) - first_ms > limit_ms
+
+
+def segment_for(
+    active: Segment | None, batches: Sequence[Placed], now_ms: int, settings: LogSettings
+) -> Segment | None:
+    """The active segment if these batches go into it; None: they need a new one."""
+    if active is None or not active.size:
+        return active
+    _, last_offset, newest_ms = batches[-1]
+    size, most = sum([len(batch) for batch, _, _ in batches]), settings.segment_bytes
+    if not active.has_room_for(size, last_offset, most, settings.segment_index_bytes):
+        return None
+    return None if is_old(active, newest_ms, now_ms, settings) else active
 
 
 def roll_jitter_ms(segment: Segment, settings: LogSettings) -> int:

@@ -21,7 +21,6 @@ from topics.log_read import _diverging
 PATH = "/data/orders-0"
 KEY = TopicPartition("orders", 0)
 SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=64)
-pytestmark = pytest.mark.pure  # a subclass of what is compiled
 
 
 class Shrinking(PartitionLog):

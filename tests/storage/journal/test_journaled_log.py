@@ -156,7 +156,6 @@ def test_what_retention_dropped_no_start_asks_for_again() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (start, end)
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_a_failure_in_the_flushers_thread_is_raised_by_the_next_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
