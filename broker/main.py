@@ -36,7 +36,7 @@ from config.listeners import BadListeners
 from config.storage_settings import storage_settings
 from coordinator.consumer.assignors.registry import assignors_of
 from rollcall import __version__
-from rollcall.compiled import describe_build, describe_interpreter
+from rollcall.compiled import describe_build, interpreter_version
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
 from storage.repair.repair import repair_hint
@@ -194,7 +194,7 @@ async def _run(
             observer(
                 DaemonStep(
                     "Startup complete.",
-                    {"build": describe_build(), "python": describe_interpreter()},
+                    {"build": describe_build(), "python": interpreter_version()},
                 )
             )
         else:

@@ -104,7 +104,6 @@ COMPILED: Final = tuple(
     coordinator.locks
     coordinator.many_groups
     coordinator.offset_turns
-    coordinator.offsets.deleted_topics
     coordinator.offsets.evolve
     coordinator.offsets.expiry
     coordinator.offsets.offset_commit
@@ -117,7 +116,6 @@ COMPILED: Final = tuple(
     coordinator.stored_commits
     coordinator.writable
     history.encoding
-    history.index
     history.ownership
     history.recording.assignments
     history.recording.attribution
