@@ -10,13 +10,13 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from broker.net.sockets import KERNEL_QUEUE_MIN, listen
+from broker.net.sockets import listen
 from protocol.compiled_codec import function_in_c
 
 CLIENT_SOCKETS_IN_C = function_in_c("CLIENT_SOCKETS")
 
-ACCEPTED_A_PASS_MAX: Final = KERNEL_QUEUE_MIN
-"""Connections that are accepted before the loop does something else."""
+ACCEPTED_A_PASS_MAX: Final = 256
+"""Connections that are accepted before the loop does something else; one with TLS takes 30 us."""
 
 ACCEPT_AGAIN_S: Final = 1.0
 """After the system has refused to accept for want of something; as asyncio."""
