@@ -8,7 +8,7 @@ interval) need no function.
 from config.keys import Config
 from config.limits import CleanerSettings, ServerLimits
 from coordinator.settings import GroupSettings, MigrationPolicy
-from history.index_limits import IndexLimits
+from history.index import IndexLimits
 from history.lag.store import LagLimits
 from history.recording.record_limits import RecordLimits
 from history.verdicts.model import VerdictLimits

@@ -9,11 +9,19 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from coordinator.member_identity import MemberIdentity
 from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance
-from history.index_limits import IndexLimits
 from history.newest import Newest
 from history.story import GroupStory
+
+
+class IndexLimits(Struct, frozen=True):
+    rebalances_per_group: int = 20  # rollcall.history.memory.rebalances.per.group
+    rebalances: int = 20_000  # rollcall.history.memory.rebalances
+    memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes
+
 
 REBALANCE_MEMORY_BYTES: Final = 500
 NAMED_BYTES: Final = 160

@@ -53,7 +53,6 @@ LOST_CATALOG_SKIP: Final = 1_000_000
 """Producer ids skipped when the catalog is lost: the logs have the greatest one that was used, but
 producers may hold greater ones that they have not used yet."""
 
-
 FORGETTING_MAX: Final = 100_000
 """Deleted topics whose offsets may still exist, some 200 bytes each. There are many only while a
 partition of the offsets topic cannot be loaded."""

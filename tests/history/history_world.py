@@ -11,8 +11,7 @@ from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event
 from history.encoding import decode, encode
 from history.entries import HistoryEntry, Rebalance
-from history.index import HistoryIndex
-from history.index_limits import IndexLimits
+from history.index import HistoryIndex, IndexLimits
 from history.recording.record_limits import RecordLimits
 from history.recording.recorder import HistoryRecorder
 from history.story import GroupStory

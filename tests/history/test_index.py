@@ -21,8 +21,7 @@ from history.entry_values import (
     MemberWait,
     PartitionMove,
 )
-from history.index import HistoryIndex, bytes_of
-from history.index_limits import IndexLimits
+from history.index import HistoryIndex, IndexLimits, bytes_of
 
 
 def ended(group_id: str, generation: int) -> RebalanceEndedEntry:

@@ -24,8 +24,7 @@ from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.loaded_record import LoadedRecord
 from coordinator.settings import GroupSettings
-from history.index import HistoryIndex
-from history.index_limits import IndexLimits
+from history.index import HistoryIndex, IndexLimits
 from history.recording.record_limits import RecordLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId

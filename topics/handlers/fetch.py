@@ -251,7 +251,7 @@ class FetchHandler:
     def readable(self, topic_partition: TopicPartition) -> None:
         """A partition gained or lost records, or was deleted: check its delayed fetches."""
         if not self.purgatory.watching(topic_partition):
-            return  # the usual case of offset commits, which all pass here
+            return
         partition = self._registry.partition(*topic_partition)
         if partition is not None:
             partition.update_written_bytes()

@@ -3,12 +3,13 @@
 import asyncio
 import errno
 import gc
+import os
 import resource
 import socket
 import struct
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -105,6 +106,21 @@ class Listening:
         return client, self.made[-1]
 
 
+@asynccontextmanager
+async def served() -> AsyncIterator[Listening]:
+    """A listener; at the end its connections are aborted, and all have heard of it."""
+    listening = Listening()
+    await listening.serve()
+    yield listening
+    listening.acceptor.stop_accepting()
+    for each in listening.made:
+        if each.transport is not None:
+            each.transport.abort()
+    await until(lambda: all(each.lost.done() for each in listening.made))
+    listening.acceptor.close()
+    listening.bound.close()
+
+
 async def until(is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(10):
         while not is_so():  # noqa: ASYNC110 - a socket tells nobody
@@ -140,16 +156,8 @@ async def listening(
         monkeypatch.setattr(acceptor_module, "CLIENT_SOCKETS_IN_C", None)
     elif acceptor_module.CLIENT_SOCKETS_IN_C is None:
         pytest.skip("the sources have no transports of their own")
-    listening = Listening()
-    await listening.serve()
-    yield listening
-    listening.acceptor.stop_accepting()
-    for each in listening.made:
-        if each.transport is not None:
-            each.transport.abort()
-    await until(lambda: all(each.lost.done() for each in listening.made))
-    listening.acceptor.close()
-    listening.bound.close()
+    async with served() as listening:
+        yield listening
 
 
 # What is sent.
@@ -398,16 +406,20 @@ async def test_a_protocol_that_cannot_be_made_is_reported(listening: Listening) 
 
 
 @contextmanager
-def descriptors_used_up() -> Iterator[None]:
+def descriptors_left(count: int) -> Iterator[None]:
+    """So many can be opened, and no more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    probe = socket.socket()
-    free = probe.fileno()
-    probe.close()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    taken: list[int] = []
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    while not taken or taken[-1] <= highest:  # no gaps below
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + count, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
 
 
 async def test_without_descriptors_a_client_is_closed_and_the_next_is_served(
@@ -416,7 +428,7 @@ async def test_without_descriptors_a_client_is_closed_and_the_next_is_served(
     await listening.client()
     client = socket.socket()
     client.setblocking(False)
-    with descriptors_used_up():
+    with descriptors_left(0):
         client.connect_ex(("127.0.0.1", listening.bound.port))
         with suppress(ConnectionResetError):  # or its end, if the kernel knew of no request
             assert await received(client, 1) == b""

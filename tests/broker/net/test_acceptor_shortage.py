@@ -4,13 +4,22 @@ import os
 import resource
 import select
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
 from broker.net import acceptor as acceptor_module
-from tests.broker.net.test_acceptor import LARGE, Listening, Seen, passes, received, until
+from tests.broker.net.test_acceptor import (
+    LARGE,
+    Listening,
+    Seen,
+    descriptors_left,
+    passes,
+    received,
+    served,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(
     acceptor_module.CLIENT_SOCKETS_IN_C is None,
@@ -20,33 +29,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 async def listening() -> AsyncIterator[Listening]:
-    listening = Listening()
-    await listening.serve()
-    yield listening
-    listening.acceptor.stop_accepting()
-    for each in listening.made:
-        if each.transport is not None:
-            each.transport.abort()
-    await until(lambda: all(each.lost.done() for each in listening.made))
-    listening.acceptor.close()
-    listening.bound.close()
-
-
-@contextmanager
-def descriptors_left(count: int) -> Iterator[None]:
-    """So many can be opened, and no more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[int] = []
-    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    while not taken or taken[-1] <= highest:  # no gaps below
-        taken.append(os.open(os.devnull, os.O_RDONLY))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + count, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for fd in taken:
-            os.close(fd)
+    async with served() as listening:
+        yield listening
 
 
 async def test_the_last_descriptor_is_used_and_nobody_else_waits(listening: Listening) -> None:

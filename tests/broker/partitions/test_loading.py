@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -30,17 +29,11 @@ FOLDER = f"/{OFFSETS_TOPIC}-0"
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="of the compiled build")
 
 
-class CheckedLog:
+class CheckedLog(PartitionLog):
     """As the view of a journaled log: each checksum is checked."""
 
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
-
     def batches(self, from_offset: int, *, check: bool = True) -> Iterator[bytes]:
-        return self._log.batches(from_offset, check=check)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+        return super().batches(from_offset, check=check)
 
 
 def commits(number: int, partitions: int, base_offset: int) -> bytes:
@@ -60,7 +53,7 @@ def unusual(number: int, base_offset: int) -> bytes:
 
 def log_of(dice: random.Random, count: int, *, share_unusual: float) -> PartitionLog:
     disk = SimulatedDisk()
-    log = PartitionLog(
+    log = CheckedLog(
         disk, FOLDER, TopicPartition(OFFSETS_TOPIC, 0), LogSettings(segment_bytes=1 << 20)
     )
     log.create(TOPIC_ID)
@@ -73,7 +66,7 @@ def log_of(dice: random.Random, count: int, *, share_unusual: float) -> Partitio
             batch = commits(number, dice.choice((1, 50)), at)
         _, last_offset, time_ms = batch_offsets(batch)
         log.append_placed([(batch, last_offset, time_ms)], time_ms)
-    return cast("PartitionLog", CheckedLog(log))
+    return log
 
 
 def in_thread(log: PartitionLog) -> list[LoadedRecord]:
