@@ -150,7 +150,7 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     socket_listen_backlog_size: int = integer(
         50,
         "Connections that wait until they are accepted, or closed for their address. The kernel "
-        "queues at least 512 (up to net.core.somaxconn).",
+        "queues at least 4,096 (up to net.core.somaxconn).",
         at_least=1,
     )
     socket_send_buffer_bytes: int = integer(

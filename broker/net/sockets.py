@@ -19,12 +19,11 @@ ANY_IPV4: Final = "0.0.0.0"
 
 ADMIN_BACKLOG: Final = 16
 
-KERNEL_QUEUE_MIN: Final = 512
-"""Connections the kernel queues at least, up to net.core.somaxconn. Kafka's acceptor is a thread
-that empties a queue of 50 at once; the event loop accepts between turns. A connection that finds
-the queue full is lost without a word, and its client tries again after a second. uvloop accepts all
-that are queued in one call, 20 us each, so more would make that call longer than 10 ms."""
-
+KERNEL_QUEUE_MIN: Final = 4096
+"""Connections the kernel queues at least, up to net.core.somaxconn, whose default this is. Kafka's
+acceptor is a thread that empties a queue of 50 at once; the event loop accepts between turns, 256
+in a pass (acceptor.py), uvloop one. A connection that finds the queue full is lost without a word,
+and its client tries again after a second."""
 
 PORT_CHOICES_MAX: Final = 10
 """Ports that the system may choose for one host before a start gives up."""

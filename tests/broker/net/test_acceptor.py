@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import resource
+import select
 import socket
 import struct
 import weakref
@@ -22,6 +23,7 @@ from config.listeners import Listener
 LARGE = bytes(range(256)) * 40_000  # more than the kernel takes at once
 MANY = 600
 """More sockets than one look at epoll reports."""
+BACKLOG = 50
 
 
 class Seen(asyncio.Protocol):
@@ -74,6 +76,7 @@ class Listening:
         self.acceptor = Acceptor(loop)
         self.made: list[Seen] = []
         self.make: Callable[[], Seen] = Seen
+        self.on_made: Callable[[Seen], None] = self.made.append
         self.faults: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _, context: self.faults.append(context))
         self.bound: Bound
@@ -81,15 +84,15 @@ class Listening:
     async def serve(self) -> None:
         self.bound = bind_listener(
             Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", None),
-            backlog=1_024,
+            backlog=BACKLOG,
             send_buffer_bytes=16_384,
             receive_buffer_bytes=65_536,
         )
-        await self.acceptor.add(self.bound.sockets[0], self._make, 1_024)
+        await self.acceptor.add(self.bound.sockets[0], self._make, BACKLOG)
 
     def _make(self) -> Seen:
         made = self.make()
-        made.on_made = self.made.append
+        made.on_made = self.on_made
         return made
 
     def connect(self) -> socket.socket:
@@ -158,6 +161,46 @@ async def listening(
         pytest.skip("the sources have no transports of their own")
     async with served() as listening:
         yield listening
+
+
+# Who connects.
+
+
+async def test_clients_that_connect_at_once_wait_in_the_queue(listening: Listening) -> None:
+    """One that the queue has no place for would try again after a second."""
+    clients = [socket.socket() for _ in range(MANY)]
+    connected = select.poll()
+    for client in clients:
+        client.setblocking(False)
+        client.connect_ex(("127.0.0.1", listening.bound.port))
+        connected.register(client, select.POLLOUT)
+    # The loop has not run since, so nobody was accepted.
+    assert not listening.made
+    assert len(connected.poll(0)) == MANY
+    await until(lambda: len(listening.made) == MANY)
+    for client in clients:
+        client.close()
+
+
+async def test_those_that_are_closed_at_once_are_not_all_accepted_in_one_pass(
+    listening: Listening,
+) -> None:
+    """They keep their descriptors until a later pass, and the log's files need some."""
+    open_most = 0
+
+    def close(made: Seen) -> None:
+        nonlocal open_most
+        listening.made.append(made)
+        made.transport.close()
+        open_most = max(open_most, sum(not each.lost.done() for each in listening.made))
+
+    listening.on_made = close
+    clients = [listening.connect() for _ in range(2 * BACKLOG)]
+    await until(lambda: len(listening.made) == len(clients))
+    await until(lambda: all(each.lost.done() for each in listening.made))
+    assert open_most <= BACKLOG
+    for client in clients:
+        client.close()
 
 
 # What is sent.

@@ -13,7 +13,6 @@ from broker.net import acceptor as acceptor_module
 from tests.broker.net.test_acceptor import (
     LARGE,
     Listening,
-    Seen,
     descriptors_left,
     passes,
     received,
@@ -75,32 +74,6 @@ async def test_the_reserve_comes_back(listening: Listening) -> None:
     assert listening.faults == []
     short_of.close()
     client.close()
-
-
-async def test_those_that_are_closed_at_once_are_not_all_accepted_in_one_pass(
-    listening: Listening,
-) -> None:
-    """They keep their descriptors until a later pass, and the log's files need some."""
-    open_most = 0
-
-    def close(made: Seen) -> None:
-        nonlocal open_most
-        listening.made.append(made)
-        made.transport.close()
-        open_most = max(open_most, sum(not each.lost.done() for each in listening.made))
-
-    def make() -> Seen:
-        made = Seen()
-        made.on_made = close
-        return made
-
-    listening.acceptor._listening[listening.bound.sockets[0]] = (make, 10)
-    clients = [listening.connect() for _ in range(100)]
-    await until(lambda: len(listening.made) == len(clients))
-    await until(lambda: all(each.lost.done() for each in listening.made))
-    assert open_most == 10
-    for client in clients:
-        client.close()
 
 
 @pytest.mark.parametrize("has_answer", [False, True])
