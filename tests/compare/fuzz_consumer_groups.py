@@ -11,9 +11,7 @@ so busy that expressions were resolved twice.
 `--restart` kills the daemon and restarts Kafka in the middle of the plays, ten plays at a time.
 """
 
-import argparse
 import difflib
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,14 +23,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.compare.lockstep import Pair, Step
+from tests.compare.plays import AT_A_RESTART, arguments, parsed, play_all, report, summary
 from tests.compare.random_requests import RandomRequests
 from tests.compare.servers import EXACTLY_KAFKA, PROFILES, Broker, kafka, port_from
-from tests.compare.shortening import shortened
 from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 STEPS: Final = 45
-AT_A_RESTART: Final = 10
 ATTEMPTS: Final = 5
 """How often a play is begun until a difference cannot come of shared buckets or of time."""
 
@@ -114,19 +111,27 @@ class Play:
         self.choices = RandomRequests(self.pair, seed, restarts=restarts)
         self.found: list[str] = []
 
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self.pair.steps
+
     def begin(self) -> None:
         for step in self.choices.setup():
             self.pair.take(step)
 
-    def go_on(self, steps: int) -> None:
+    def go_on(self, *, until_restart: bool) -> None:
+        self._go_on(STEPS // (2 if until_restart or self.choices.with_regex else 1))
+
+    def restarted(self) -> None:
+        self.found = self.found or self.pair.restarted()
+        self._go_on(STEPS // 2)
+
+    def _go_on(self, steps: int) -> None:
         for _ in range(steps):
             if self.found:
                 return
             self.found = self.pair.take(self.choices.next_step())
             self.choices.learn()
-
-    def restarted(self) -> None:
-        self.found = self.found or self.pair.restarted()
 
     def end(self) -> None:
         self.found = self.found or self.pair.take(Step("end", "describe", {}))
@@ -176,47 +181,6 @@ def _replayed(at: Brokers, pair: Pair, steps: Sequence[Step]) -> list[str]:
     return stored_difference(at, pair, pair.name)
 
 
-def report(play: Play, *, shorten: bool) -> None:
-    steps, found = list(play.pair.steps), play.found
-    print(f"\n=== seed {play.seed}: {len(steps)} steps")
-    print("\n".join(found).replace(play.name, "~"), flush=True)
-    if shorten:
-        steps, again = shortened(partial(replay, play.at), play.name, steps)
-        if not steps:
-            print("(not seen again)")
-            steps = list(play.pair.steps)
-        found = again or found
-    for step in steps:
-        print("  ", tuple(step))
-    for line in found:
-        print(line.replace(play.name, "~"))
-    sys.stdout.flush()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare consumer groups with Kafka's.")
-    parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
-    parser.add_argument("--port", type=int, default=21800)
-    parser.add_argument("--seeds", default="1-50", help="the first and the last one")
-    parser.add_argument("--profile", default="consumers", choices=sorted(PROFILES))
-    parser.add_argument("--restart", action="store_true")
-    options = parser.parse_args()
-    if not options.driver:
-        parser.error("name the driver script with --driver or KAFKA_DRIVER")
-    first, last = (int(seed) for seed in options.seeds.split("-"))
-    with brokers(options.profile, options.driver, options.port) as at:
-        plays = fuzz(at, range(first, last + 1), restarts=options.restart)
-    differing = [play.seed for play in plays if play.found]
-    count = sum(len(play.pair.steps) for play in plays)
-    left_out = sum(play.pair.left_out for play in plays)
-    again = sum(play.attempt > 1 for play in plays)
-    print(
-        f"{options.profile}: {len(plays)} plays ({again} of them again), {count} steps,"
-        f" {left_out} left out, {len(differing)} differ: {differing}"
-    )
-    return 1 if differing else 0
-
-
 def fuzz(at: Brokers, seeds: Sequence[int], *, restarts: bool) -> list[Play]:
     done: list[Play] = []
     at_once = AT_A_RESTART if restarts else 1
@@ -224,14 +188,14 @@ def fuzz(at: Brokers, seeds: Sequence[int], *, restarts: bool) -> list[Play]:
         left = seeds[begin : begin + at_once]
         for attempt in range(1, ATTEMPTS + 1):
             plays = [Play(at, seed, attempt, restarts=restarts) for seed in left]
-            play_all(at, plays, restarts=restarts)
+            play_all(plays, at.restart if restarts else None)
             unclear = [play for play in plays if play.found and play.pair.is_unclear()]
             if attempt == ATTEMPTS:
                 unclear = []
             clear = [play for play in plays if play not in unclear]
             for play in clear:
                 if play.found:
-                    report(play, shorten=not restarts)
+                    report(play, None if restarts else partial(replay, at))
             done += clear
             left = [play.seed for play in unclear]
             if not left:
@@ -239,18 +203,16 @@ def fuzz(at: Brokers, seeds: Sequence[int], *, restarts: bool) -> list[Play]:
     return done
 
 
-def play_all(at: Brokers, plays: Sequence[Play], *, restarts: bool) -> None:
-    """Side by side, as there is one restart for all of them."""
-    for play in plays:
-        play.begin()
-        play.go_on(STEPS // (2 if restarts or play.choices.with_regex else 1))
-    if restarts:
-        at.restart()
-        for play in plays:
-            play.restarted()
-            play.go_on(STEPS // 2)
-    for play in plays:
-        play.end()
+def main() -> int:
+    parser = arguments("Compare consumer groups with Kafka's.", 21800)
+    parser.add_argument("--profile", default="consumers", choices=sorted(PROFILES))
+    options, seeds = parsed(parser)
+    with brokers(options.profile, options.driver, options.port) as at:
+        plays = fuzz(at, seeds, restarts=options.restart)
+    left_out = sum(play.pair.left_out for play in plays)
+    again = sum(play.attempt > 1 for play in plays)
+    print(f"{options.profile}: {summary(plays, f' {left_out} left out, {again} plays again,')}")
+    return any(play.found for play in plays)
 
 
 if __name__ == "__main__":

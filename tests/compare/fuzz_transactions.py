@@ -9,9 +9,7 @@ that differs ends it; the steps are then shortened to those that are needed, and
 ours by SIGKILL.
 """
 
-import argparse
 import difflib
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,16 +24,15 @@ from protocol.messages.fetch import FetchResponse
 from storage.batch.record_batch import iter_batches
 from tests.compare.client import Client
 from tests.compare.fuzz_consumer_groups import daemon
+from tests.compare.plays import AT_A_RESTART, arguments, parsed, play_all, report, summary
 from tests.compare.random_transactions import TOPICS, RandomTransactions, Step, take
 from tests.compare.script import Script
 from tests.compare.servers import Broker, kafka
-from tests.compare.shortening import shortened
 from tests.compare.stored_transactions import transaction_lines
 from tests.compare.warm_up import until_serving
 
 PROFILE: Final = "transactions"
 STEPS: Final = 60
-AT_A_RESTART: Final = 10
 
 
 class Brokers(NamedTuple):
@@ -165,20 +162,24 @@ class Play:
     def begin(self) -> None:
         self._take(*self.choices.setup())
 
-    def go_on(self, steps: int) -> None:
-        for _ in range(steps):
-            if self.found:
-                return
-            self._take(self.choices.next_step())
+    def go_on(self, *, until_restart: bool) -> None:
+        self._go_on(STEPS // 2 if until_restart else STEPS)
 
     def restarted(self) -> None:
         self.found = self.found or self.pair.restarted()
+        self._go_on(STEPS // 2)
 
     def end(self) -> None:
         if not self.found:
             self._take(Step("a", "describe", {}), Step("a", "producers", {}))
         self.pair.close()
         self.found = self.found or self.pair.stored_difference()
+
+    def _go_on(self, steps: int) -> None:
+        for _ in range(steps):
+            if self.found:
+                return
+            self._take(self.choices.next_step())
 
     def _take(self, *steps: Step) -> None:
         for step in steps:
@@ -202,59 +203,25 @@ def replay(at: Brokers, name: str, steps: Sequence[Step]) -> list[str]:
     return pair.stored_difference()
 
 
-def report(at: Brokers, play: Play, *, shorten: bool) -> None:
-    steps, found = play.steps, play.found
-    print(f"\n=== seed {play.seed}: {len(steps)} steps")
-    print("\n".join(found).replace(play.name, "~"), flush=True)
-    if shorten:
-        fewer, again = shortened(partial(replay, at), play.name, list(steps))
-        if not fewer:
-            print("(not seen again)")
-        steps, found = fewer or steps, again or found
-    for step in steps:
-        print("  ", tuple(step))
-    for line in found:
-        print(line.replace(play.name, "~"))
-    sys.stdout.flush()
+def fuzz(at: Brokers, seeds: Sequence[int]) -> list[Play]:
+    done: list[Play] = []
+    at_once = AT_A_RESTART if at.restarts else 1
+    for begin in range(0, len(seeds), at_once):
+        plays = [Play(at, seed) for seed in seeds[begin : begin + at_once]]
+        play_all(plays, at.restart if at.restarts else None)
+        for play in plays:
+            if play.found:
+                report(play, None if at.restarts else partial(replay, at))
+        done += plays
+    return done
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare transactions with Kafka's.")
-    parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
-    parser.add_argument("--port", type=int, default=21900)
-    parser.add_argument("--seeds", default="1-50", help="the first and the last one")
-    parser.add_argument("--restart", action="store_true")
-    options = parser.parse_args()
-    if not options.driver:
-        parser.error("name the driver script with --driver or KAFKA_DRIVER")
-    first, last = (int(seed) for seed in options.seeds.split("-"))
-    plays = fuzz(options, range(first, last + 1))
-    differing = [play.seed for play in plays if play.found]
-    count = sum(len(play.steps) for play in plays)
-    print(f"{len(plays)} plays, {count} steps, {len(differing)} differ: {differing}")
-    return 1 if differing else 0
-
-
-def fuzz(options: argparse.Namespace, seeds: Sequence[int]) -> list[Play]:
-    done: list[Play] = []
-    at_once = AT_A_RESTART if options.restart else 1
+    options, seeds = parsed(arguments("Compare transactions with Kafka's.", 21900))
     with brokers(options.driver, options.port, restarts=options.restart) as at:
-        for begin in range(0, len(seeds), at_once):
-            plays = [Play(at, seed) for seed in seeds[begin : begin + at_once]]
-            for play in plays:
-                play.begin()
-                play.go_on(STEPS // 2 if options.restart else STEPS)
-            if options.restart:
-                at.restart()
-                for play in plays:
-                    play.restarted()
-                    play.go_on(STEPS // 2)
-            for play in plays:
-                play.end()
-                if play.found:
-                    report(at, play, shorten=not options.restart)
-            done += plays
-    return done
+        plays = fuzz(at, seeds)
+    print(summary(plays))
+    return any(play.found for play in plays)
 
 
 if __name__ == "__main__":
