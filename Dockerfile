@@ -10,7 +10,8 @@
 # Configuration: -e KAFKA_GROUP_MAX_SIZE=500, or a file mounted over /etc/rollcall/rollcall.toml.
 #
 # The interpreter: python:3.12-slim is CPython built with PGO (--enable-optimizations) and LTO (--with-lto).
-# The build below prints what it found, and fails if the daemon would not run compiled modules on it.
+# The build below prints what it found, and fails if the daemon would not run compiled modules, or if its Python
+# was not configured with both options.
 ARG BASE=python:3.12-slim
 FROM ${BASE} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*

@@ -10,15 +10,11 @@ COMPILED := .venv/.compiled-$(or $(ROLLCALL_COMPILE),1)
 KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install install-test test fast fast-compiled wheels lint types layers bench bench-trees bench-check drill golden sim docs lock clean \
-  long-crash-images long-damage long-kills long-wheels long-model topic-world kafka-world long-signals long-fuzz \
-  bench-pytest browser consumer-sim release-check site long-consumer-sim long-consumer-transfer long-assignors \
-  long-compare long-compare-transactions long-consumer-clients long-consumer-fuzz \
-  long-pipeline-cluster long-pipeline-kafka \
-  long-drills long-cluster-commands long-secured-clients long-handshake-fuzz long-properties long-codec-fuzz
+# Every target that `make help` lists.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*  \#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 34
 
 serve: install  ## install the daemon's dependencies and run it with the default configuration
 	@exec $(BIN)/rollcall serve
@@ -46,8 +42,7 @@ SOURCES := $(wildcard */*.py */*/*.py */*/*/*.py)
 # C of the modules that serve requests, where there is a C compiler; ROLLCALL_COMPILE=0 switches it off.
 $(COMPILED): .venv/.bytecode requirements-compile.lock native/loader.c $(wildcard native/*.pxi) pipeline/decode/commit_reader.c storage/journal/group_writer.c
 	@rm -f .venv/.compiled-*
-	@$(BIN)/python -m native.compile
-	@touch $@
+	@$(BIN)/python -m native.compile; case $$? in 0) touch $@;; 3) ;; *) exit 1;; esac
 
 install-test: .venv/.test .venv/.bytecode  ## install also what the tests need, including a Java runtime
 
@@ -79,14 +74,14 @@ wheels:  ## build a pure wheel, and a compiled one for each Python of PYTHONS, i
 	    --disable-pip-version-check --no-deps --no-build-isolation -w dist . || exit 1; done; \
 	done; rm -rf build/wheels; ls dist
 
-lint: install-test
+lint: install-test  ## ruff: rules and format
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: install-test
+types: install-test  ## mypy --strict
 	$(BIN)/mypy
 
-layers: install-test
+layers: install-test  ## which package may import which
 	$(BIN)/lint-imports --no-cache
 
 bench: install-test  ## measure the cost of a heartbeat and of a commit
@@ -135,7 +130,7 @@ topic-world: install-test  ## replay a simulated life of topics and logs from it
 long-compare: install-test  ## random consumer groups at a real Kafka and here: DRIVER=its script [SEEDS=1-200]
 	$(BIN)/python -m tests.compare.at_random --driver $(DRIVER) --seeds $(or $(SEEDS),1-200)
 
-kafka-world: install-test  ## replay one on a real Kafka's folders from its SEED
+kafka-world: install-test  ## replay such a life on a real Kafka's folders from its SEED
 	$(BIN)/python -m tests.simulator.kafka_world $(SEED)
 
 long-signals: install-test  ## a signal at 300 moments of a start
@@ -266,5 +261,5 @@ lock: install-test  ## update the lock files; they contain no index, link or loc
 	$(COMPILE) --extra test -o requirements-test.lock pyproject.toml
 	$(COMPILE) --extra compile -c requirements-test.lock -o requirements-compile.lock pyproject.toml
 
-clean:
+clean:  ## remove what make has made, the virtual environment too
 	rm -rf .venv build dist *.egg-info $(addsuffix __pycache__,$(wildcard */ */*/)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

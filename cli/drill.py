@@ -44,7 +44,7 @@ def list_drills(*, as_json: bool) -> None:
     name="run",
     epilog="\b\nExamples:\n"
     "  rollcall drill run some-answered\n"
-    "  rollcall drill run silent --clients librdkafka,java --out silent\n"
+    "  rollcall drill run slow-a-silent --clients librdkafka,java --out silent\n"
     "  rollcall drill run my-drill.toml --against 127.0.0.1:9092\n"
     "\n"
     "Exit code 0: every promise was kept; 1: a promise was broken; 2: the drill could not run. "

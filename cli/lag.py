@@ -17,12 +17,12 @@ from protocol.printable import printable
 
 _PARTITION_COLUMNS = (
     *("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "CONSUMED"),
-    *("PRODUCED", "CATCH-UP", "VERDICT", "CONSUMER-ID", "HOST", "CLIENT-ID"),
+    *("PRODUCED", "CATCH-UP", "STATUS", "CONSUMER-ID", "HOST", "CLIENT-ID"),
 )
 _ALL: Expected = {"at_ms": (int, NoneType), "groups": list}
 _GROUP: Expected = {"group": str, "state": str, "verdict": str, "partitions": list}
 _GROUP_COLUMNS = (
-    *("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "MAX-LAG", "BEHIND", "VERDICT"),
+    *("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "MAX-LAG", "BEHIND", "STATUS"),
 )
 
 
@@ -34,7 +34,7 @@ _GROUP_COLUMNS = (
     "  rollcall lag billing --json | jq .lag\n"
     "\n"
     "BEHIND is the age of the oldest record not consumed (~: estimated). CATCH-UP is the time to "
-    "catch up at current rates, `never` if the group falls behind. VERDICT is the status of the "
+    "catch up at current rates, `never` if the group falls behind. STATUS is that of the "
     "lag. docs/lag.md has the rules.",
 )
 @click.argument("group", required=False)
@@ -156,7 +156,9 @@ def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, objec
     unread = (
         f"on {_partitions(len(silent))} it has committed nothing yet, and {waiting} records wait"
     )
-    facts = [beyond] * bool(lost) + [unread] * bool(waiting)
+    missing = sum(entry["note"] == "no_partition" for entry in partitions)
+    absent = f"{_partitions(missing)} with a commit {'does' if missing == 1 else 'do'} not exist"
+    facts = [beyond] * bool(lost) + [unread] * bool(waiting) + [absent] * bool(missing)
     if lag["lag"] is None:
         return "; ".join(facts) or "it has committed nothing yet"
     if lag["lag"] == 0:

@@ -37,10 +37,11 @@ from cli.pipeline_stream import stream
     "  rollcall pipeline run all --from kafka://127.0.0.1:9092 --to /data/results\n"
     "  rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z --csv offsets.csv\n"
     "\n"
-    f"Needs pip install '{EXTRA}' and Java 17 or later: `rollcall pipeline doctor` checks.",
+    f"Needs pip install '{EXTRA}'; Spark also needs Java 17 or later. "
+    "`rollcall pipeline doctor` checks both.",
 )
 def pipeline() -> None:
-    """Analyse commit logs and group history with Spark."""
+    """Analyse commit logs and group history: small logs in this process, large ones on Spark."""
 
 
 pipeline.add_command(report)

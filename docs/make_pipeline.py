@@ -289,7 +289,7 @@ free space on them; days that it had not reached stay unchanged. Spark's default
 
 ## On a cluster
 
-The jobs are plain PySpark and use any Spark session:
+On Spark the jobs are plain PySpark and use any Spark session:
 
     rollcall pipeline archive job    # writes job/rollcall.zip and job/submit.py
     spark-submit --master spark://... --py-files job/rollcall.zip job/submit.py \\

@@ -25,7 +25,7 @@ OUTSIDE: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
 """Pages of the repository outside docs/. On the site they have the same paths."""
 
 ADR_INDEX: Final = "adr/index.md"
-COMMANDS: Final = "commands.md"
+COMMANDS: Final = "command-help.md"
 PYTHON_API: Final = "python-api.md"
 HELP_WIDTH: Final = 96
 
@@ -106,7 +106,12 @@ def commands_page() -> str:
     """Every command with its help text."""
     from cli.commands import cli
 
-    lines = ["# Commands", "", "The help texts of `rollcall`, as `--help` prints them.", ""]
+    lines = [
+        "# Help of all commands",
+        "",
+        "The help texts of `rollcall`, as `--help` prints them.",
+        "",
+    ]
     for name, text in _commands(cli, "rollcall", None):
         lines += [f"## {name}", "", "```text", text, "```", ""]
     return "\n".join(lines)

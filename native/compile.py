@@ -11,6 +11,8 @@ the branch and back nothing is compiled. Before it is used for the first time, a
 group with it (check.py). Whatever fails, the program runs from its sources, and one line says why.
 One compile step runs at a time; it removes what one that was killed has left.
 
+Exits with 3 if there is no C compiler or no header, so that `make install` looks again when it runs
+again. After any other failure it compiles again when the sources change, or by hand.
 CC and CFLAGS are respected. `ROLLCALL_COMPILE=2` optimizes for long: -O2 instead of -O1, which
 takes half as long again (bench/RESULTS.md).
 """
@@ -81,6 +83,10 @@ KEPT_BUILDS: Final = 4
 """Folders that are kept of earlier sources, or other Pythons."""
 
 SWITCH: Final = "ROLLCALL_COMPILE"
+
+NO_COMPILER: Final = 3
+"""The exit code if the system lacks what compiles."""
+
 SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
@@ -110,6 +116,10 @@ class CannotCompile(Exception):
     """The reason, in a few words."""
 
 
+class NoCompiler(CannotCompile):
+    """The system lacks what compiles; it may be installed later."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="put the modules there instead")
@@ -118,7 +128,7 @@ def main() -> None:
         _use_sources()
         print(f"Not compiled: {SWITCH}=0")
         return
-    reason = ""
+    reason, exit_code = "", 0
     try:
         folder = compiled(announce=print)
         if arguments.wheel:
@@ -126,6 +136,7 @@ def main() -> None:
             shutil.copytree(folder, arguments.wheel, dirs_exist_ok=True, ignore=without)
     except CannotCompile as failure:
         reason = str(failure)
+        exit_code = NO_COMPILER if isinstance(failure, NoCompiler) else 0
     except Exception as failure:  # noqa: BLE001  the disk, mypy, a source in the middle of an edit
         with contextlib.suppress(OSError):
             LOG.write_text(traceback.format_exc())
@@ -134,8 +145,8 @@ def main() -> None:
         return
     _use_sources()
     print(f"Not compiled, runs as pure Python: {' '.join(reason.split())}")
-    if arguments.wheel:
-        sys.exit(1)
+    if arguments.wheel or exit_code:
+        sys.exit(exit_code or 1)
 
 
 def _use_sources() -> None:
@@ -197,9 +208,9 @@ def _compiler_and_flags() -> str:
     """The compiler and its flags, for the manifest. Raises if there is none."""
     compiler = _compiler()
     if shutil.which(compiler[0]) is None:
-        raise CannotCompile(f"there is no C compiler ({compiler[0]})")
+        raise NoCompiler(f"there is no C compiler ({compiler[0]})")
     if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
-        raise CannotCompile("there is no Python.h; a system package has it, such as python3-dev")
+        raise NoCompiler("there is no Python.h; a system package has it, such as python3-dev")
     said = subprocess.run(
         [*compiler, "-dumpfullversion"], capture_output=True, text=True, check=False
     )

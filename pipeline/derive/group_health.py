@@ -1,8 +1,9 @@
-"""Group health: did the groups keep up? Burrow's rules over sliding windows, in Spark SQL.
+"""Group health: did the groups keep up? Burrow's rules over sliding windows.
 
 At each evaluation instant a partition's status is derived from its last commits up to then
-(`intervals` of them), each with the lag at that time. The rules and the names of the statuses are
-those of linkedin/Burrow's `core/internal/evaluator/caching.go` (2025), in this order:
+(`intervals` of them, ten by default), each with the lag at that time. The rules and the names of
+the statuses are those of linkedin/Burrow's `core/internal/evaluator/caching.go` (2025), in this
+order:
 
     no lag now, or no more than is allowed                                         OK
     silent for longer than the window spans                                        STOP

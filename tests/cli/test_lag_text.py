@@ -16,6 +16,26 @@ def test_a_group_of_another_type_has_no_offsets() -> None:
     assert "it has committed nothing and owns no partitions" in _group_text("c", lag)
 
 
+def test_commits_on_partitions_that_do_not_exist_are_named() -> None:
+    """A group that was imported before its topics."""
+    unknown: dict[str, object] = dict.fromkeys(
+        ("log_end_offset", "lag", "seconds", "verdict", "member", "catch_up_seconds")
+    )
+    rates = {"consumed_per_second": None, "produced_per_second": None}
+    note = {"note": "no_partition", "note_words": "there is no such partition"}
+    entry = {"topic": "orders", "committed_offset": 20, **note, **unknown, **rates}
+    lag = {
+        "state": "Empty",
+        "verdict": "OK",
+        "partitions": [{"partition": number, **entry} for number in range(2)],
+        "protocol_type": "consumer",
+        "lag": None,
+    }
+    said = _group_text("c", lag)
+    assert said.startswith("Group c: Empty, status OK; 2 partitions with a commit do not exist")
+    assert "orders-1: there is no such partition" in said
+
+
 def test_all_groups_are_listed_also_those_that_never_committed() -> None:
     lines = _groups_text(
         {"at_ms": 1, "groups": [row("a", lag=3, verdict="OK"), row("b")]}

@@ -118,7 +118,7 @@ def broken(site: Path) -> Iterator[tuple[Path, str]]:
 
 
 def test_the_reference_pages_are_made_from_the_code(site: Path) -> None:
-    commands = (site / "commands.html").read_text()
+    commands = (site / "command-help.html").read_text()
     names = cli.list_commands(None)  # type: ignore[arg-type]  # it needs no context
     assert [name for name in names if f"rollcall {name}" not in commands] == []
     api = (site / "python-api.html").read_text()
@@ -146,3 +146,12 @@ def test_links_follow_the_repository_and_dead_ones_are_left_to_be_refused() -> N
 
 def in_site(name: str) -> File:
     return File(name, str(ROOT / "docs"), "build/site", use_directory_urls=False)
+
+
+def test_no_page_of_docs_is_replaced_by_a_made_one(site: Path) -> None:
+    """Its headings are in the page: the last one, as the first could be the other's too."""
+    for source in sorted((ROOT / "docs").glob("*.md")):
+        last = re.findall(r"^#+ +(.+)$", source.read_text(), re.MULTILINE)[-1]
+        words = re.findall(r"[a-zA-Z]{4,}", last)
+        page = (site / source.with_suffix(".html").name).read_text()
+        assert [word for word in words if word not in page] == [], source
