@@ -6,6 +6,11 @@ drops the keywords of a class (`frozen`, `eq`, `gc`) and the annotations that de
 Constants of a compiled enumeration (protocol.names) are read without a look-up, 0.1 µs each. The
 base of a compiled class is compiled too, if it has fields. What takes apart values that msgpack or
 JSON made stays a source: a compiled function wants a tuple where its types say so.
+
+What holds files that several threads use stays a source, too. The last reference closes a file, and
+other threads run meanwhile. mypyc frees the old value of a field before it stores the new one, so
+they would find the file that is being closed, or free it again; and it hands a generator out again
+before it has cleared it, so what they read would end early, without an error.
 """
 
 from typing import Final
@@ -147,7 +152,6 @@ COMPILED: Final = tuple(
     seams.text
     seams.topic_names
     seams.topics_view
-    storage.batch.batch_walk
     storage.batch.record_batch
     storage.journal.flush
     storage.journal.group_commit
@@ -159,7 +163,6 @@ COMPILED: Final = tuple(
     storage.journal.write_ahead_pair
     storage.log.index
     storage.log.retention
-    storage.log.segment
     storage.loop_guard
     storage.reserve
     topics.registry

@@ -4,13 +4,20 @@ The appender, the checkpointer, the sealed flush, retention and readers meet in 
 Each test lets one of them run at the point in another's step where the two would hurt each other.
 """
 
+import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
 
 from storage.api import LogSettings, TopicPartition
+from storage.batch.batch_walk import checked_batches, whole_batches
+from storage.disk import File, RealDisk, RealFile
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.sealed_flush import SealedFlush
+from storage.log.segment import Segment
 from tests.simulator.disk import SimulatedDisk, SimulatedFile, _Inode
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
 
@@ -173,3 +180,67 @@ def test_a_topic_deleted_during_its_sealed_flush_is_no_failure() -> None:
     flush.flush_due()
     assert not log.is_open
     assert failures == []
+
+
+# Closing a file lets other threads run.
+
+
+class MeddlingFile(RealFile):
+    """Lets others run while it is closed."""
+
+    def __init__(self, path: str, before_close: Callable[[], object]) -> None:
+        super().__init__(os.open(path, os.O_RDWR | os.O_CLOEXEC), path)
+        self.before_close: Callable[[], object] | None = before_close
+
+    def close(self) -> None:
+        meddle, self.before_close = self.before_close, None
+        if meddle is not None:
+            meddle()
+        super().close()
+
+
+def real_segment(folder: Path, base_offset: int) -> Segment:
+    """Five batches on the real disk."""
+    segment = Segment(RealDisk(), str(folder), base_offset, 64)
+    segment.create()
+    for offset in range(base_offset, base_offset + 5):
+        segment.append([(batch("k", base_offset=offset), offset, NOW_MS)])
+    return segment
+
+
+def test_nobody_finds_a_file_that_is_being_closed(tmp_path: Path) -> None:
+    segment = real_segment(tmp_path, 0)
+    found: list[File | None] = []
+    segment._file = MeddlingFile(segment.path, lambda: found.append(segment.opened_file))
+    segment.release()
+    segment._pinned = MeddlingFile(segment.path, lambda: found.append(segment.opened_file))
+    segment.unpin()
+    assert found == [None, None]
+
+
+Walk = Callable[[Segment, File], Iterator[object]]
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        lambda segment, file: segment.headers(0, segment.size, file),
+        lambda segment, file: whole_batches(file, 0, segment.size),
+        lambda segment, file: checked_batches(file, 0, segment.size),
+    ],
+)
+def test_who_begins_to_read_while_a_readers_file_is_closed_reads_all(
+    tmp_path: Path, walk: Walk
+) -> None:
+    """The reader was the last to hold it; the two may be of different logs."""
+    segment, other = real_segment(tmp_path, 0), real_segment(tmp_path, 100)
+    begun: list[Iterator[object]] = []
+
+    def begin() -> None:
+        begun.append(walk(other, RealDisk().open(other.path)))
+        next(begun[0])
+
+    reader = walk(segment, MeddlingFile(segment.path, begin))
+    next(reader)
+    del reader
+    assert len(list(begun[0])) == 4

@@ -562,7 +562,6 @@ def test_a_log_that_was_given_up_never_reads_what_bears_its_name_since() -> None
     assert read_all(new) == ["another topic's"]
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_a_read_from_a_segment_that_retention_drops_at_this_moment_is_out_of_range(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -140,7 +140,6 @@ def test_a_failed_fsync_is_reported_and_closes_the_log() -> None:
     assert world.log.recovery_point == 0
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_a_shortage_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.fill()
@@ -181,7 +180,6 @@ def while_the_first_sync_runs(
     return is_done == [True]
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_appends_and_rolls_do_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.fill()
@@ -196,7 +194,6 @@ def test_appends_and_rolls_do_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -
     assert world.log.recovery_point == active
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_a_flush_meanwhile_does_not_take_an_fsync_that_runs_for_one_that_is_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -218,7 +215,6 @@ def test_a_flush_meanwhile_does_not_take_an_fsync_that_runs_for_one_that_is_done
     assert flushed == [50]
 
 
-@pytest.mark.pure  # it patches what is compiled
 def test_a_segment_that_retention_drops_meanwhile_is_not_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
