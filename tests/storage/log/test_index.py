@@ -1,6 +1,7 @@
 """The sparse indexes: Kafka's bytes, lookups that never overshoot, and no trust in a torn file."""
 
 from collections.abc import Callable
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,17 @@ def test_the_files_are_kafkas() -> None:
     time_index((50, 1005)).save(disk, sync=True)
     assert written(disk, "/x.index").hex(" ", 4) == "00000005 00000064 0000000a 000000c8"
     assert written(disk, "/x.timeindex").hex(" ", 4) == "00000000 00000032 00000005"
+
+
+@given(st.sets(st.integers(0, 2**32 - 1), max_size=20), st.sets(st.integers(0, 2**63 - 1)))
+def test_any_entries_are_written_as_kafka_does(numbers: set[int], times: set[int]) -> None:
+    disk = SimulatedDisk()
+    places = [(number, number ^ 0xFF) for number in sorted(numbers)]
+    moments = list(zip(sorted(times), sorted(numbers), strict=False))
+    offset_index(*[(BASE + number, place) for number, place in places]).save(disk, sync=False)
+    time_index(*[(moment, BASE + number) for moment, number in moments]).save(disk, sync=False)
+    assert written(disk, "/x.index") == b"".join([pack(">II", *entry) for entry in places])
+    assert written(disk, "/x.timeindex") == b"".join([pack(">qI", *entry) for entry in moments])
 
 
 def test_what_is_saved_is_loaded_and_only_the_rest_is_written_later() -> None:
