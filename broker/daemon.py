@@ -126,6 +126,8 @@ class Daemon:
     audit: Audit
     token_keys: Sequence["TokenKeys"]
     recording_boot: asyncio.Task[None] | None = None
+    accepting: int = 0
+    """Sockets that clients connect to; a listener has one for each address of its host."""
     storage_failed: Callable[[str], None] = _noop
     """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
 
@@ -145,8 +147,8 @@ class Daemon:
 
     @property
     def _backlog(self) -> int:
-        """Of all listeners."""
-        return self.config.socket_listen_backlog_size * len(self.config.listeners)
+        """Of all sockets that accept."""
+        return self.config.socket_listen_backlog_size * self.accepting
 
     def _log_descriptor_limits(self) -> None:
         backlog, limit = self._backlog, descriptor_limit()
@@ -170,6 +172,7 @@ class Daemon:
         self.certificates.start()
         for keys in self.token_keys:
             keys.start(self._report_keys)
+        self.accepting = sum(len(listener.sockets) for listener in listeners)
         await self.server.serve(self.dispatcher, listeners)
 
     def _report_keys(self, words: str, fields: Mapping[str, object]) -> None:

@@ -44,7 +44,7 @@ def raise_descriptor_limit() -> int:
 def connections_allowed(descriptors: int, partitions: int, backlog: int) -> int:
     """How many connections leave enough descriptors for the files of so many partitions.
 
-    `backlog` connections, of all listeners together, may be refused at once, and as many wait for a
+    `backlog` connections, of all sockets together, may be refused at once, and as many wait for a
     slot.
     """
     left = descriptors - OWN_DESCRIPTORS - PARTITION_DESCRIPTORS * partitions - 2 * backlog

@@ -111,27 +111,37 @@ def test_a_connection_storm_leaves_descriptors_for_the_log(tmp_path: Path) -> No
         daemon.close()
 
 
+def connections_of(folder: Path, *listeners: str) -> int:
+    """How many a daemon with these listeners allows, by its log."""
+    folder.mkdir()
+    names = [listener.partition("://")[0] for listener in listeners]
+    settings = {
+        "listeners": ",".join(listeners),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+        "inter.broker.listener.name": names[0],
+        "controller.listener.names": "CONTROLLER",
+    }
+    daemon = Daemon(folder, TEST_SETTINGS | settings, prefix=FEW_DESCRIPTORS)
+    daemon.listen = None
+    try:
+        daemon.start()
+        (line,) = [line for line in daemon.log().splitlines() if "(ulimit -n) allow" in line]
+    finally:
+        daemon.close()
+    return int(re.findall(r"connections=(\d+)", line)[0])
+
+
 def test_each_listener_has_clients_that_wait_for_a_slot(tmp_path: Path) -> None:
     """Their descriptors are no others' either."""
-    allowed = []
-    for count in (1, 3):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        names = [f"L{number}" for number in range(count)]
-        listeners = {
-            "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
-            "inter.broker.listener.name": "L0",
-        }
-        daemon = Daemon(folder, TEST_SETTINGS | listeners, prefix=FEW_DESCRIPTORS)
-        daemon.listen = None
-        try:
-            daemon.start()
-            (line,) = [line for line in daemon.log().splitlines() if "(ulimit -n) allow" in line]
-            allowed.append(int(re.findall(r"connections=(\d+)", line)[0]))
-        finally:
-            daemon.close()
-    assert allowed[0] - allowed[1] == 2 * 2 * 50
+    first, *others = (f"L{number}://127.0.0.1:0" for number in range(3))
+    of_one = connections_of(tmp_path / "one", first)
+    assert of_one - connections_of(tmp_path / "three", first, *others) == 2 * 2 * 50
+
+
+def test_a_controllers_listener_is_not_opened_and_has_no_clients(tmp_path: Path) -> None:
+    first, controllers = "L0://127.0.0.1:0", "CONTROLLER://127.0.0.1:0"
+    of_one = connections_of(tmp_path / "one", first)
+    assert connections_of(tmp_path / "two", first, controllers) == of_one
 
 
 async def test_the_first_signal_is_logged_and_each_may_be_the_first() -> None:
