@@ -67,7 +67,7 @@ class NotificationsTogether:
         self._reply = reply
         self._awaited: set[MemberId] = set()
         self._held: dict[Requester, list[tuple[PendingRequest, Response]]] = {}
-        self._unwritten: set[Requester] = set()
+        self._unwritten: list[PendingRequest] = []
 
     def observe(self, event: AnyEvent) -> bool:
         """Whether all members of the rebalance are notified now."""
@@ -94,7 +94,7 @@ class NotificationsTogether:
     def let_go(self) -> None:
         """What is withheld goes out as ever."""
         self._awaited = set()
-        self._unwritten = set()
+        self._unwritten = []
         while self._held:
             for token, response in self._held.popitem()[1]:
                 self._reply(token, response)
@@ -103,14 +103,14 @@ class NotificationsTogether:
         """A member beats over one connection: as many are notified as have an answer here."""
         if not self._held or len(self._held) < len(self._awaited):
             return False
-        connections = set(self._held)
+        tokens = [token for held in self._held.values() for token, _ in held]
         self.let_go()
-        self._unwritten = connections
+        self._unwritten = tokens
         return self._is_all_written()
 
     def _is_all_written(self) -> bool:
-        """An answer that stands behind another one of its connection is written with that one."""
-        self._unwritten = {each for each in self._unwritten if not each.write_through()}
+        """An answer that stands behind others of its connection is written after them."""
+        self._unwritten = [t for t in self._unwritten if not t.connection.write_through(t)]
         return not self._unwritten
 
 
@@ -122,6 +122,8 @@ class FailPoint:
         self._reply = reply
         self._observe = observe
         self._together = NotificationsTogether(reply)
+        self._unwritten: list[PendingRequest] = []
+        """Answers of the step that stand behind others of their connections."""
 
     def observe(self, event: AnyEvent) -> None:
         self._observe(event)
@@ -144,10 +146,14 @@ class FailPoint:
         if type(response) is _BEFORE_ANSWER.get(step) and _is_of_step(response):
             self._die(step)
         self._reply(token, response)
-        if type(response) is _AFTER_ANSWER.get(step) and _is_of_step(response):
+        if step not in _AFTER_ANSWER:
+            self._unwritten.clear()
+            return
+        if type(response) is _AFTER_ANSWER[step] and _is_of_step(response):
             assert isinstance(token, PendingRequest)
-            if token.connection.write_through():
-                self._die(step)
+            self._unwritten.append(token)
+        if any(each.connection.write_through(each) for each in self._unwritten):
+            self._die(step)
 
     @staticmethod
     def _die(step: str) -> None:

@@ -48,7 +48,7 @@ class _OwnRequest:
     def hang_up(self) -> None:
         """There is nothing to close."""
 
-    def write_through(self) -> bool:
+    def write_through(self, _token: PendingRequest) -> bool:
         return False
 
     def answered(self, _token: PendingRequest, answer: bytes) -> None:

@@ -490,14 +490,14 @@ class Connection(asyncio.Protocol):
         """What was received while nothing could be handled."""
         return len(self._unread)
 
-    def write_through(self) -> bool:
-        """Give the collected answers to the kernel at once; False if there are none.
+    def write_through(self, token: PendingRequest) -> bool:
+        """Give the collected answers to the kernel at once; False if this one is not due yet.
 
         For fail_points.py alone: the process ends before the loop would get round to it.
         """
-        out, self._answers = self._answers, _NO_ANSWERS
-        if self._transport is None or not out:
+        if self._transport is None or token in self._pending:
             return False
+        out, self._answers = self._answers, _NO_ANSWERS
         os.write(self._transport.get_extra_info("socket").fileno(), b"".join(out))
         return True
 

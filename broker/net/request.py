@@ -41,8 +41,8 @@ class Requester(Protocol):
 
     def hang_up(self) -> None: ...
 
-    def write_through(self) -> bool:
-        """Give the collected answers to the kernel at once; False if there are none."""
+    def write_through(self, token: "PendingRequest") -> bool:
+        """Whether this answer is written, with the collected ones if it is one of them."""
 
     @property
     def api_versions(self) -> Route:

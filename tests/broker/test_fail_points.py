@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.fail_points import NotificationsTogether
+import pytest
+
+from broker.fail_points import FailPoint, NotificationsTogether, Step
+from broker.net.request import PendingRequest
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import (
     MemberRejoined,
@@ -28,8 +31,9 @@ class FakeConnection:
     behind: bool = False
     collected: list[object] = field(default_factory=list)
 
-    def write_through(self) -> bool:
-        return not self.behind and bool(self.collected)
+    def write_through(self, token: object) -> bool:
+        assert self.collected
+        return not self.behind
 
 
 @dataclass
@@ -108,6 +112,25 @@ def test_members_that_leave_or_rejoin_by_themselves_are_not_awaited() -> None:
     )  # fmt: skip
     assert group.together.observe(removed)
     assert group.answers == [1, 0, 0]
+
+
+def test_who_dies_after_an_answer_waits_for_those_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    died: list[str] = []
+    monkeypatch.setattr(FailPoint, "_die", died.append)
+    connection = FakeConnection(behind=True)
+    point = FailPoint(
+        lambda: Step.SOME_NOTIFIED, lambda _, answer: connection.collected.append(answer), print
+    )
+    token = PendingRequest.__new__(PendingRequest)
+    token.connection = connection  # type: ignore[assignment]
+    point.reply(token, NOTIFIED)
+    point.reply(token, FINE)
+    assert not died
+    connection.behind = False
+    point.reply(token, FINE)
+    assert died == [Step.SOME_NOTIFIED]
 
 
 def test_nobody_is_notified_of_a_rebalance_without_members() -> None:

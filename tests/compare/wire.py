@@ -43,12 +43,16 @@ class Wire:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, request: Request, version: int) -> None:
+        self.send_bytes(self.framed(request, version))
+
+    def framed(self, request: Request, version: int) -> bytes:
+        """As it is sent, with its size and its header."""
         self._correlation_id += 1
         header = RequestHeader(request.API_KEY, version, self._correlation_id, self.client_id or "")
         frame = encode_request(header, request)
         if self.client_id is None:
             frame = frame[:_CLIENT_ID_AT] + b"\xff\xff" + frame[_CLIENT_ID_AT + 2 :]
-        self.send_bytes(frame)
+        return frame
 
     def send_frame(self, frame: bytes) -> None:
         self.send_bytes(struct.pack(">i", len(frame)) + frame)

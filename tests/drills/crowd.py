@@ -153,6 +153,15 @@ class RawMember:
         assert isinstance(answer, HeartbeatResponse)
         return answer.error_code
 
+    def send_commits_and_heartbeat(self, commits: int) -> None:
+        """All at once, without waiting for the answers."""
+        assert self.wire is not None
+        frames = b""
+        for _ in range(commits):
+            self.sent_offset += 1
+            frames += self.wire.framed(self._commit(), COMMIT_VERSION)
+        self.wire.send_bytes(frames + self.wire.framed(self._heartbeat(), HEARTBEAT_VERSION))
+
     def send_join(self) -> None:
         """Without waiting: the others decide when it is answered."""
         self._send(self._join(), JoinGroupResponse, JOIN_VERSION)
@@ -177,11 +186,7 @@ class RawMember:
             case Place.INSIDE:
                 self._beats_next = True
                 self.sent_offset += 1
-                offsets = {self.partition: self.sent_offset}
-                request = commit_request(
-                    self.group, self.topic, offsets, self.generation, self.member_id
-                )
-                self._send(request, OffsetCommitResponse, COMMIT_VERSION)
+                self._send(self._commit(), OffsetCommitResponse, COMMIT_VERSION)
 
     def hear(self) -> None:
         """Take the answer that is there. Raises Closed."""
@@ -259,6 +264,10 @@ class RawMember:
             protocol_name=PROTOCOL,
             assignments=assignments,
         )
+
+    def _commit(self) -> OffsetCommitRequest:
+        offsets = {self.partition: self.sent_offset}
+        return commit_request(self.group, self.topic, offsets, self.generation, self.member_id)
 
     def _heartbeat(self) -> HeartbeatRequest:
         return HeartbeatRequest(self.group, self.generation, self.member_id)

@@ -6,15 +6,25 @@ joined by a fourth; that is the rebalance. Whatever the step: no acknowledged co
 generation is given out twice with different members, and all find together by themselves.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from broker.fail_points import NO_CRASH, Step
-from protocol.names import ErrorCode
+from protocol.codec import decode_response
+from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.names import ApiKey, ErrorCode
 from tests.broker.daemon import Daemon
+from tests.compare.wire import Closed
 from tests.conftest import StartDaemon
-from tests.drills.crowd import Crowd, RawMember, committed_offsets, same_members_in_each_generation
+from tests.drills.crowd import (
+    HEARTBEAT_VERSION,
+    Crowd,
+    RawMember,
+    committed_offsets,
+    same_members_in_each_generation,
+)
 from tests.interop.conftest import SETTINGS, create_topic, produce
 from tests.interop.group import members
 from tests.interop.members.client import Options
@@ -98,6 +108,38 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
     same_members_in_each_generation(crowd.members)
     daemon.stop()
     assert check_stored_generations(daemon.data_dir)[-1] == met
+
+
+def test_a_notification_behind_commits_is_written_before_the_crash(
+    start_daemon: StartDaemon,
+) -> None:
+    """Consumers that commit all the time beat behind a commit: all of them may."""
+    daemon = start_daemon(SETTINGS)
+    create_topic(daemon.bootstrap, TOPIC, 4)
+    member, newcomer = (RawMember(name, GROUP, TOPIC, n) for n, name in enumerate("ab"))
+    crowd = Crowd(daemon.port, [member])
+    crowd.complete_rebalance()
+    daemon.stop()
+    restart(daemon, crash_at=Step.SOME_NOTIFIED)
+    crowd.complete_rebalance()
+    crowd.finish()
+
+    newcomer.connect(daemon.port)
+    newcomer.act()
+    newcomer.hear()  # its member id
+    newcomer.act()
+    answers: list[bytes] = []
+    with suppress(Closed):
+        while True:  # until the newcomer's JoinGroup has begun the rebalance
+            member.send_commits_and_heartbeat(2)
+            assert member.wire is not None
+            answers = [member.wire.receive_frame() for _ in range(3)]
+    daemon.wait()
+    assert len(answers) == 3
+    frame = answers[2]
+    _, notification = decode_response(ApiKey.HEARTBEAT, HEARTBEAT_VERSION, frame, 0, len(frame))
+    assert isinstance(notification, HeartbeatResponse)
+    assert notification.error_code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 @EACH_STEP
