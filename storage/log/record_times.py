@@ -6,14 +6,8 @@ batch, which it is for a consumer that has read all of the batch before, the hea
 """
 
 from storage.api import TopicLog
-from storage.batch.compression import NONE, decompress
-from storage.batch.record_batch import (
-    HEADER_BYTES,
-    BadRecords,
-    BatchHeader,
-    read_header,
-    read_varint,
-)
+from storage.batch.first_record import first_record
+from storage.batch.record_batch import BatchHeader, read_header
 
 ONE_BATCH = 1
 BATCHES_MAX = 1_000  # control batches in a row that are passed over
@@ -48,24 +42,5 @@ def _find(batch: bytes, header: BatchHeader, offset: int) -> int | None:
     is_whole = header.records_count == header.last_offset_delta + 1
     if is_whole and offset <= header.base_offset:
         return header.base_timestamp
-    blob, position = batch, HEADER_BYTES
-    if header.compression != NONE:
-        try:
-            blob, position = decompress(batch[HEADER_BYTES : header.size], header.compression), 0
-        except ValueError as fault:
-            raise BadRecords(0, str(fault)) from None
-    wanted = offset - header.base_offset
-    try:
-        for _ in range(header.records_count):
-            length, position = read_varint(blob, position)
-            after = position + length
-            time_delta, position = read_varint(blob, position + 1)  # past the attributes
-            offset_delta, position = read_varint(blob, position)
-            if offset_delta >= wanted:
-                return header.base_timestamp + time_delta
-            position = after
-    except IndexError:
-        raise BadRecords(0, "a record runs past the end of its batch") from None
-    except ValueError as fault:
-        raise BadRecords(0, str(fault)) from None
-    return None
+    found = first_record(batch, header, None, offset)
+    return None if found is None else found[0]

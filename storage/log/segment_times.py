@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from storage.api import Corrupt
-from storage.batch.record_batch import (
-    NO_TIMESTAMP,
-    BatchHeader,
-    InvalidBatch,
-    RecordFields,
-    read_records,
-)
+from storage.batch.first_record import first_record
+from storage.batch.record_batch import NO_TIMESTAMP, BatchHeader, InvalidBatch
 from storage.log.segment import Segment
 
 
@@ -72,9 +67,9 @@ def offset_for_timestamp(
     for position, header in segment.headers(segment.offset_index.lookup(offset), segment.size):
         if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
             continue
-        for fields in _records(segment, position, header):
-            if fields[1] >= timestamp_ms and fields[0] >= start_offset:
-                return fields[1], fields[0]
+        found = _first(segment, position, header, timestamp_ms, start_offset)
+        if found is not None:
+            return found
     return None
 
 
@@ -87,14 +82,17 @@ def find_max_timestamp(segment: Segment) -> tuple[int, int] | None:
         if header.max_timestamp == segment.max_timestamp:
             if header.log_append_time:
                 return header.max_timestamp, header.base_offset
-            for fields in _records(segment, position, header):
-                if fields[1] == header.max_timestamp:
-                    return fields[1], fields[0]
+            found = _first(segment, position, header, header.max_timestamp, header.base_offset)
+            if found is not None:
+                return found
     return None
 
 
-def _records(segment: Segment, position: int, header: BatchHeader) -> list[RecordFields]:
+def _first(
+    segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
+) -> tuple[int, int] | None:
+    batch = segment.pread(position, position + header.size)
     try:
-        return read_records(segment.pread(position, position + header.size))
+        return first_record(batch, header, timestamp_ms, start_offset)
     except InvalidBatch as fault:
         raise Corrupt(segment.path, position, fault.reason) from None

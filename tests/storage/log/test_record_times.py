@@ -18,9 +18,11 @@ from storage.batch.record_batch import (
     read_header,
     read_varint,
 )
+from storage.batch.timed_batches import TimedRecord, encode_timed_batch
 from storage.disk import RealDisk
 from storage.log.partition_log import PartitionLog
 from storage.log.record_times import _find, time_of_record
+from tests.waits import shares_interpreter
 
 START = 1_700_000_000_000
 TIMES = [START + n * n * 1_000 for n in range(300)]
@@ -103,3 +105,15 @@ def test_bytes_that_are_no_records_are_refused() -> None:
         _find(whole[:70], header, 2)
     with pytest.raises(BadRecords):
         _find(whole[:61] + b"\xff" * 200, header, 2)
+
+
+def test_other_threads_run_while_one_record_of_many_is_found(log: PartitionLog) -> None:
+    """It is the last one of very many in a batch."""
+    records = [TimedRecord(START, b"", None)] * 200_000 + [TimedRecord(START + 1, b"", None)]
+    log.append(encode_timed_batch(records), START)
+    assert log.offset_for_timestamp(START + 1) == (START + 1, 200_000)
+    assert shares_interpreter(lambda: log.offset_for_timestamp(START + 1))
+    assert log.max_timestamp() == (START + 1, 200_000)
+    assert shares_interpreter(log.max_timestamp)
+    assert time_of_record(log, 200_000) == START + 1
+    assert shares_interpreter(lambda: time_of_record(log, 200_000))
