@@ -11,20 +11,15 @@ another may look up: an entry becomes visible by its last write, so readers need
 Kafka's counterparts: OffsetIndex, TimeIndex.
 """
 
-import sys
 from array import array
 from bisect import bisect_right
-from itertools import islice
-from operator import lt
-from struct import Struct, iter_unpack
 
 from storage.disk import Disk, File
+from storage.log.index_entries import decode_columns, encode_columns, halves_of, of_halves, rises
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 MAX_RELATIVE_OFFSET = 2**31 - 1
-
-_TIME_ENTRY = Struct(">qI")
 
 
 class BadIndex(Exception):
@@ -100,15 +95,13 @@ class OffsetIndex:
 
     def load(self, disk: Disk, log_bytes: int) -> None:
         """Read the file; BadIndex unless it rises and stays within a log of `log_bytes`."""
-        words = array("I", read_whole_entries(disk, self.path, OFFSET_ENTRY_BYTES))
+        content = read_whole_entries(disk, self.path, OFFSET_ENTRY_BYTES)
         self._synced = -1
-        if sys.byteorder == "little":
-            words.byteswap()
-        offsets, positions = words[0::2], words[1::2]
+        offsets, positions = decode_columns(content, 2)
         while offsets and not offsets[-1] and not positions[-1]:
             offsets.pop()  # zeros that Kafka preallocates, or that a crash left
             positions.pop()
-        if not _rises(offsets) or not _rises(positions):
+        if not rises(offsets) or not rises(positions):
             raise BadIndex(f"{self.path} does not rise")
         if positions and positions[-1] >= log_bytes:
             last_offset = self._base_offset + offsets[-1]
@@ -120,7 +113,7 @@ class OffsetIndex:
         """Write the entries that the file lacks, or the first `up_to`; cut what it has too much."""
         end = len(self._offsets) if up_to is None else max(up_to, self._saved)
         lacking = slice(self._saved, end)
-        content = _rows(self._offsets[lacking], self._positions[lacking])
+        content = encode_columns(self._offsets[lacking], self._positions[lacking])
         write_entries(disk, self.path, content, self._saved * OFFSET_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // OFFSET_ENTRY_BYTES
         self._synced = self._saved if sync else -1
@@ -189,12 +182,12 @@ class TimeIndex:
     def load(self, disk: Disk) -> None:
         content = read_whole_entries(disk, self.path, TIME_ENTRY_BYTES)
         self._synced = -1
-        columns = tuple(zip(*iter_unpack(_TIME_ENTRY.format, content), strict=True)) or ((), ())
-        timestamps, offsets = array("q", columns[0]), array("I", columns[1])
+        upper, lower, offsets = decode_columns(content, 3)
+        timestamps = of_halves(upper, lower)
         while timestamps and not timestamps[-1] and not offsets[-1]:
             timestamps.pop()
             offsets.pop()
-        if not _rises(timestamps) or not _rises(offsets):
+        if not rises(timestamps) or not rises(offsets):
             raise BadIndex(f"{self.path} does not rise")
         self._timestamps, self._offsets = timestamps, offsets
         self._saved = self._synced = len(offsets)
@@ -202,10 +195,8 @@ class TimeIndex:
     def save(self, disk: Disk, *, sync: bool, up_to: int | None = None) -> None:
         end = len(self._timestamps) if up_to is None else max(up_to, self._saved)
         lacking = slice(self._saved, end)
-        times = self._timestamps[lacking]
-        halves = array("I", times.tobytes())
-        upper = int(sys.byteorder == "little")
-        content = _rows(halves[upper::2], halves[1 - upper :: 2], self._offsets[lacking])
+        upper, lower = halves_of(self._timestamps[lacking])
+        content = encode_columns(upper, lower, self._offsets[lacking])
         write_entries(disk, self.path, content, self._saved * TIME_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // TIME_ENTRY_BYTES
         self._synced = self._saved if sync else -1
@@ -213,22 +204,6 @@ class TimeIndex:
     @property
     def is_durable(self) -> bool:
         return self._synced == len(self._timestamps)
-
-
-def _rises(numbers: "array[int]") -> bool:
-    """Checked for every entry at a start, so without a Python loop."""
-    return not numbers or (numbers[0] >= 0 and all(map(lt, numbers, islice(numbers, 1, None))))
-
-
-def _rows(*columns: "array[int]") -> bytes:
-    """Entries as a file has them. A million may be written when a segment is sealed, and a compiled
-    loop over them would keep the interpreter from all other threads."""
-    words = array("I", bytes(columns[0].itemsize * len(columns) * len(columns[0])))
-    for number, column in enumerate(columns):
-        words[number :: len(columns)] = column
-    if sys.byteorder == "little":
-        words.byteswap()
-    return words.tobytes()
 
 
 def read_whole_entries(disk: Disk, path: str, entry_bytes: int) -> bytes:

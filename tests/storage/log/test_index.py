@@ -1,5 +1,6 @@
 """The sparse indexes: Kafka's bytes, lookups that never overshoot, and no trust in a torn file."""
 
+from array import array
 from collections.abc import Callable
 from struct import pack
 
@@ -8,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.log.index import BadIndex, OffsetIndex, TimeIndex
+from storage.log.index_entries import (
+    PIECE,
+    decode_columns,
+    encode_columns,
+    halves_of,
+    of_halves,
+    rises,
+)
 from tests.simulator.disk import SimulatedDisk
+from tests.waits import shares_interpreter
 
 BASE = 1000
 
@@ -175,3 +185,27 @@ def test_any_index_survives_its_file(steps: list[tuple[int, int]], data: st.Data
     again.load(disk, position + 1)
     for target in data.draw(st.lists(st.integers(BASE, BASE + 40_000), max_size=5)):
         assert again.lookup(target) == index.lookup(target)
+
+
+@pytest.mark.parametrize("count", [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 1])
+def test_many_entries_are_handled_in_pieces(count: int) -> None:
+    first, second = array("I", range(count)), array("I", range(count, 0, -1))
+    rows = encode_columns(first, second)
+    assert rows == b"".join(map(pack, [">II"] * count, first, second))
+    assert decode_columns(rows, 2) == [first, second]
+    halves = halves_of(array("q", [(-number << 33) + 7 for number in range(count)]))
+    assert of_halves(*halves) == array("q", [(-number << 33) + 7 for number in range(count)])
+    assert rises(first)
+    assert rises(second) == (count < 2)
+    if count > 1:
+        for place in {1, PIECE - 1, PIECE, PIECE + 1, count - 1} & set(range(1, count)):
+            equal = first[:]
+            equal[place] = equal[place - 1]
+            assert not rises(equal)
+
+
+def test_other_threads_run_while_a_large_index_is_loaded() -> None:
+    """The cleaner does that, beside the clients."""
+    disk, large = SimulatedDisk(), time_index(*[(at, BASE + at) for at in range(600_000)])
+    large.save(disk, sync=False)
+    assert shares_interpreter(lambda: time_index().load(disk))
