@@ -11,6 +11,11 @@ What holds files that several threads use stays a source, too. The last referenc
 other threads run meanwhile. mypyc frees the old value of a field before it stores the new one, so
 they would find the file that is being closed, or free it again; and it hands a generator out again
 before it has cleared it, so what they read would end early, without an error.
+
+So does what goes through much in a thread: assignors, entries of indexes, records of a batch that
+somebody looks for. A compiled loop lets no other thread run, however long it takes, except where
+the garbage collector calls back for many new objects; one that is interpreted gives way after some
+5 ms (`sys.getswitchinterval`).
 """
 
 from typing import Final
@@ -64,10 +69,6 @@ COMPILED: Final = tuple(
     coordinator.consumer.apply
     coordinator.consumer.assignment_job
     coordinator.consumer.assignors.balancer
-    coordinator.consumer.assignors.by_object
-    coordinator.consumer.assignors.java_order
-    coordinator.consumer.assignors.range_assignor
-    coordinator.consumer.assignors.target
     coordinator.consumer.assignors.uniform
     coordinator.consumer.decide.advance
     coordinator.consumer.decide.assignment_input

@@ -1,8 +1,8 @@
 """Assignment thread: computes large target assignments beside the event loop.
 
 A thread and not the worker process: to serialize the input and the result takes as long as the
-assignment, and holds the interpreter's lock all that time. An assignor is Python code, so the loop
-gets the lock back within some 5 ms (`sys.getswitchinterval`).
+assignment, and holds the interpreter's lock all that time. An assignor is Python code that is not
+compiled, so the loop gets the lock back within some 5 ms (`sys.getswitchinterval`).
 """
 
 import asyncio

@@ -22,6 +22,7 @@ from coordinator.consumer.assignors.uniform import UniformAssignor
 from protocol.names import MemberId, TopicId
 from tests.coordinator.consumer.assignors.kafka_assignors import without_empty
 from tests.coordinator.consumer.assignors.rolling_group import RollingGroup
+from tests.waits import shares_interpreter
 
 UNIFORM, RANGE = UniformAssignor(), RangeAssignor()
 GROUPS = 40
@@ -351,3 +352,14 @@ def test_uniform_refuses_a_target_assignment_that_cannot_be(
     )
     with pytest.raises(AssignorFailed, match="twice, or one that does not exist"):
         UNIFORM.assign(given)
+
+
+def test_other_threads_run_while_a_large_group_is_assigned() -> None:
+    topic_id, members = UUID(int=7), 20_000
+    member = AssignorMember(None, None, frozenset({topic_id}), {})
+    given = AssignorInput(
+        {MemberId(f"member {number}"): member for number in range(members)},
+        {topic_id: AssignorTopic(members, None)},
+        is_homogeneous=True,
+    )
+    assert shares_interpreter(lambda: RANGE.assign(given), 0.35)
