@@ -24,8 +24,8 @@ Queue = deque[Entry | list[Entry]]
 """What waits for a flush. A list goes into one flush as a whole."""
 
 
-def take(queue: Queue, most: int) -> list[Entry]:
-    """The front of the queue, as many entries as one group holds: `most` bytes, or the first."""
+def take(queue: Queue, most_bytes: int, most_entries: int) -> list[Entry]:
+    """The front of the queue, until one of these is reached; at least the first."""
     entries: list[Entry] = []
     size = 0
     for _ in range(len(queue)):
@@ -36,7 +36,7 @@ def take(queue: Queue, most: int) -> list[Entry]:
         else:
             entries.append(taken)
             size += len(taken[1])
-        if size >= most:
+        if size >= most_bytes or len(entries) >= most_entries:
             break
     return entries
 

@@ -240,7 +240,7 @@ class Journal:
             or not self._queue
         ):
             return None
-        entries = take(self._queue, self._limits.group_bytes)
+        entries = self._next_entries()
         flush = None
         are_declared = all(entry[0] in self._declared for entry in entries)
         if are_declared and not self._needs_switch(entries):
@@ -251,6 +251,9 @@ class Journal:
         self._flush_began_s = perf_counter()
         self._idle_at_s = monotonic() + self._limits.idle_ms / 1000
         return flush
+
+    def _next_entries(self) -> list[Entry]:
+        return take(self._queue, self._limits.group_bytes, self._limits.group_entries)
 
     def collect(self, report: OnStored) -> None:
         """Report what the group writer has stored, once, if it has; `report` must not wait."""
@@ -369,7 +372,7 @@ class Journal:
             return False
         try:
             self._reserve.check()
-            entries = take(self._queue, self._limits.group_bytes)
+            entries = self._next_entries()
             seconds = self.flush_seconds
             stored = self._flush(entries)
             self._group_commit.open()

@@ -17,6 +17,7 @@ class JournalLimits(Struct, frozen=True):
     queue_entries: int = 20_000
     batch_bytes: int = JOURNALED_BATCH_BYTES_MAX  # one append; shards answer an error before
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
+    group_entries: int = 4_000  # likewise: the loop makes the flush of them in 5 ms
     file_bytes: int = 32 << 20  # each of the two write-ahead files
     pass_bytes: int = 8 << 20  # in one file, then a checkpoint; what a start has to replay
     linger_ms: int = ADAPTIVE  # how long a flush waits for more; see group_commit.py

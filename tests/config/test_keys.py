@@ -28,7 +28,7 @@ from topics.coordinator_topics import coordinator_topic_configs
 from topics.settings import TopicSettings
 
 LIMITS_WITHOUT_A_KEY = {
-    *("queue_entries", "batch_bytes", "group_bytes"),  # of the journal
+    *("queue_entries", "batch_bytes", "group_bytes", "group_entries"),  # of the journal
     "by_listener",  # listener.name.NAME.max.connections is in test_sources.py
 }
 

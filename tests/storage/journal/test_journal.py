@@ -125,6 +125,16 @@ def test_a_flush_takes_no_more_than_a_group_holds() -> None:
     assert log.stored_position == 4
 
 
+def test_a_flush_takes_no_more_entries_than_are_quickly_made_one() -> None:
+    rig = Rig(new_disk(), limits=replace(SMALL_LIMITS, group_entries=3))
+    log = rig.log()
+    for name in "abcdefg":
+        log.append(records(name), NOW_MS)
+    while rig.journal.pump():
+        pass
+    assert [position for _, position in rig.stored] == [3, 6, 7]
+
+
 def test_limits_that_leave_no_room_for_one_group_are_refused() -> None:
     with pytest.raises(ValueError, match="one flush may take"):
         JournalLimits(file_bytes=1 << 20)
