@@ -4,6 +4,7 @@ A `Log` of storage/api.py, made by `journal.py`. Appends run on the event loop's
 that changes the files, retention included, runs on the flusher's thread.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -41,7 +42,7 @@ class JournaledLog:
 
     __slots__ = (
         "_base_sequence",
-        "_fault",
+        "_faults",
         "_queue",
         "_removed",
         "_term",
@@ -59,7 +60,9 @@ class JournaledLog:
         self._queue = queue
         self._term = queue.term
         self._removed = 0  # segments, since the last call of `enforce_retention`
-        self._fault: OSError | Corrupt | None = None
+        # The last one. No field: while the one before it is freed, other threads may run (its
+        # traceback may hold a file), and mypyc would let them find that one.
+        self._faults: deque[OSError | Corrupt] = deque(maxlen=1)
         self.leader_epoch = partition_log.leader_epoch
         self.partition_log = partition_log
         self.topic_partition = partition_log.topic_partition
@@ -111,9 +114,8 @@ class JournaledLog:
 
         Returns how many segments earlier calls deleted; raises the error that stopped one of them.
         """
-        fault, self._fault = self._fault, None
-        if fault is not None:
-            raise fault
+        if self._faults:
+            raise self._faults.pop()
         removed, self._removed = self._removed, 0
         self._queue.run_on_flusher(lambda: self._retain(now_ms))
         return removed
@@ -123,6 +125,6 @@ class JournaledLog:
         try:
             self._removed += self._queue.retain(self.partition_log, now_ms)
         except (OSError, Corrupt) as fault:
-            self._fault = fault
+            self._faults.append(fault)
         except LogClosed:
             return  # the journal has failed, or stops

@@ -8,6 +8,8 @@ import pytest
 
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.batch.record_batch import iter_batches, read_header
+from storage.journal.journaled_log import Entry, JournaledLog
+from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import PowerCut
 from tests.storage.rig import NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, new_disk, records
 
@@ -187,3 +189,41 @@ def test_batches_have_the_base_sequence_that_kafkas_coordinators_write(
     assert rig.journal.pump()
     (batch,) = rig.store.partitions()[key].batches(0)
     assert read_header(batch).base_sequence == sequence
+
+
+class FreedFault(OSError):
+    """Lets others run while it is freed."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        super().__init__("the first")
+        self.meddle = meddle
+
+    def __del__(self) -> None:
+        self.meddle()
+
+
+class FailingQueue:
+    term = 0
+
+    def __init__(self, faults: list[OSError]) -> None:
+        self.faults = faults
+
+    def has_room(self) -> bool:
+        return True
+
+    def enqueue(self, entry: Entry, term: int) -> None: ...
+
+    def run_on_flusher(self, task: Callable[[], None]) -> None:
+        task()
+
+    def retain(self, partition_log: PartitionLog, now_ms: int) -> int:
+        raise self.faults.pop(0)
+
+
+def test_nobody_finds_a_fault_that_is_being_freed() -> None:
+    found: list[str] = []
+    faults = [FreedFault(lambda: found.append(str(log._faults[-1]))), OSError("the second")]
+    log = JournaledLog(FailingQueue(faults), Rig(new_disk()).log().partition_log)
+    log._retain(NOW_MS)
+    log._retain(NOW_MS)
+    assert found == ["the second"]
