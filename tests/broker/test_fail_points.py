@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from broker import fail_points
 from broker.fail_points import FailPoint, NotificationsTogether, Step
-from broker.net.request import PendingRequest
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import (
     MemberRejoined,
@@ -123,8 +123,8 @@ def test_who_dies_after_an_answer_waits_for_those_before_it(
     point = FailPoint(
         lambda: Step.SOME_NOTIFIED, lambda _, answer: connection.collected.append(answer), print
     )
-    token = PendingRequest.__new__(PendingRequest)
-    token.connection = connection  # type: ignore[assignment]
+    monkeypatch.setattr(fail_points, "PendingRequest", FakeToken)
+    token: Any = FakeToken(connection)
     point.reply(token, NOTIFIED)
     point.reply(token, FINE)
     assert not died
