@@ -2,21 +2,29 @@
 
 There is one event loop, so whatever blocks it blocks every client: `event_loop_lag` shows that it
 happened, `long_turn` which kind of work it was, `gc_pause` whether it was the garbage collector.
-Memory, CPU and descriptors have the names that every Prometheus library uses.
+Memory, CPU, descriptors and the interpreter have the names that every Prometheus library uses.
 Kafka's counterpart: `request-handler-avg-idle-percent`, and the JVM's own.
 """
 
 import gc
 from typing import Final
 
-from prometheus_client import ProcessCollector
+from prometheus_client import PlatformCollector
 
 from broker.daemon import Daemon
+from broker.loop.process import descriptor_limit
 from broker.metrics.family import Family, MetricKind, Portions
+from broker.metrics.process_numbers import count_descriptors, read_process_numbers
 from rollcall import __version__
 
 _BUILD: Final = Family(
     "rollcall_build_info", MetricKind.INFO, "Version of the daemon.", ("version",)
+)
+_PYTHON: Final = Family(
+    "python_info",
+    MetricKind.INFO,
+    "The interpreter that runs the daemon.",
+    ("version", "implementation", "major", "minor", "patchlevel"),
 )
 _START_TIME: Final = Family(
     "rollcall_start_time_seconds", MetricKind.GAUGE, "Start time of the daemon, in Unix time."
@@ -110,24 +118,34 @@ _MAX_FDS: Final = Family(
     "process_max_fds", MetricKind.GAUGE, "Maximum number of open file descriptors."
 )
 
-_PROCESS: Final = {
-    family.name.removesuffix("_total"): family
-    for family in (_VIRTUAL, _RESIDENT, _PROCESS_START, _CPU, _OPEN_FDS, _MAX_FDS)
-}
-_process = ProcessCollector(registry=None)
+_platform = PlatformCollector(registry=None)
 
 
 def collect(daemon: Daemon, started_s: float) -> Portions:
     yield _BUILD.samples([((__version__,), 1)])
+    for metric in _platform.collect():
+        if metric.name == _PYTHON.name:
+            labels = metric.samples[0].labels
+            yield _PYTHON.samples([([labels[name] for name in _PYTHON.labels], 1)])
     yield _START_TIME.sample(started_s)
     yield _UPTIME.sample(daemon.clock.now().wall_ms / 1000 - started_s)
     yield _READY.sample(daemon.health.ready)
     yield from _loop(daemon)
     yield from _collections(daemon)
-    for metric in _process.collect():
-        family = _PROCESS.get(metric.name)
-        if family is not None:
-            yield family.sample(metric.samples[0].value)
+    yield from _process()
+
+
+def _process() -> Portions:
+    numbers = read_process_numbers()
+    if numbers is None:
+        return
+    yield _VIRTUAL.sample(numbers.virtual_bytes)
+    yield _RESIDENT.sample(numbers.resident_bytes)
+    yield _PROCESS_START.sample(numbers.started_s)
+    yield _CPU.sample(numbers.cpu_s)
+    for count in count_descriptors():
+        yield None if count is None else _OPEN_FDS.sample(count)
+    yield _MAX_FDS.sample(descriptor_limit())
 
 
 def _loop(daemon: Daemon) -> Portions:
