@@ -312,7 +312,7 @@ class Daemon:
     async def _reload_history(self) -> None:
         """Before any group is loaded again."""
         if self.history is not None:
-            await self.history.reopen_in_thread()
+            await self.history.reopen_in_slices()
 
     def on_lag_round(self, now: Now) -> None:
         if self.history is not None:

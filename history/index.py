@@ -80,10 +80,14 @@ class HistoryIndex:
         if self._is_over_a_limit:
             self._forget()
 
-    def clear(self) -> None:
-        self._stories.clear()
-        self._sizes.clear()
-        self.kept = self.kept_bytes = 0
+    def without_stories(self) -> "HistoryIndex":
+        """Another one with the same limits."""
+        return HistoryIndex(self._limits)
+
+    def take_over(self, other: "HistoryIndex") -> None:
+        """Have what the other one has, which is not used any more."""
+        self._stories, self._sizes = other._stories, other._sizes
+        self.kept, self.kept_bytes = other.kept, other.kept_bytes
 
     def _count(self, group_id: str, rebalance: Rebalance) -> None:
         """Count a rebalance; a full story has dropped its oldest."""

@@ -6,11 +6,11 @@ Between two windows the loop serves others.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from history.encoding import UnreadableEntry, decode
-from history.entries import HistoryEntry, Rebalance
+from history.entries import HistoryEntry, OffsetsMovedEntry, Rebalance
 from history.story import whole_rebalance
 from protocol.names import HISTORY_TOPIC
 from storage.api import Corrupt, StoredRecord, TopicLog
@@ -105,6 +105,35 @@ def windows(log: TopicLog) -> Iterator[HistoryWindow]:
         except IndexError:
             return  # retention was faster
         end, length = first, min(2 * length, WINDOW_MAX)
+
+
+class HistoryTail(NamedTuple):
+    """The entries at the end of a partition, in their order; and the damage before them."""
+
+    entries: Sequence[HistoryEntry]
+    damage: Exception | None = None
+
+
+def read_tail(log: TopicLog, bytes_min: int) -> HistoryTail:
+    """In any thread: the entries of the last windows, of so many bytes together.
+
+    Without moves of offsets. They are no part of a rebalance, and most of a busy coordinator's
+    history: decoding those of a tail would take a start 100 ms.
+    """
+    parts: list[list[HistoryEntry]] = []
+    size = 0
+    damage: Exception | None = None
+    for window in windows(log):
+        if window.damage is not None:
+            # Entries after the damage are unknown: a rebalance that runs by the entries before it
+            # may be over. The windows after this one count.
+            damage = window.damage
+            break
+        parts.append([entry for _, entry in window.events(without=OffsetsMovedEntry)])
+        size += window.size
+        if size >= bytes_min:
+            break
+    return HistoryTail([entry for part in reversed(parts) for entry in part], damage)
 
 
 def _window(log: TopicLog, first: int, end: int) -> HistoryWindow:

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from broker.history_log.reader import HistoryWindow, windows
+from broker.history_log.reader import ENTRIES_PER_SLICE, HistoryTail, read_tail
 from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
 from coordinator.classic.events import GroupStabilized, MemberSynced
 from coordinator.events import Event
@@ -24,7 +24,6 @@ from history.encoding import encode
 from history.entries import (
     HistoryEntry,
     MemberAddedEntry,
-    OffsetsMovedEntry,
     RebalanceEndedEntry,
 )
 from history.entry_values import TopicPartitionCounts
@@ -170,20 +169,27 @@ class HistoryLog:
         """
         self._views, self._attach = views, attach
         self._partitions = max(self._partitions, sum(key.topic == HISTORY_TOPIC for key in views()))
-        self._restore_all()
+        for partition in self._open_all():
+            for _ in self._restore(self._tail(partition), self.index):
+                pass
 
     def reopen(self) -> None:
         """The journal accepts writes again: only what it had stored has happened."""
-        self._rebuild([self._tail(partition) for partition in self._reopen_logs()])
+        restored = self.index.without_stories()
+        for partition in self._reopen_logs():
+            for _ in self._restore(self._tail(partition), restored):
+                pass
+        self._continue_with(restored)
 
-    async def reopen_in_thread(self) -> None:
+    async def reopen_in_slices(self) -> None:
         """The same, reading in a thread. Entries of the meantime are appended, not indexed."""
-        partitions = self._reopen_logs()
+        restored = self.index.without_stories()
         loop = asyncio.get_running_loop()
-        tails = await loop.run_in_executor(
-            None, lambda: [self._tail(partition) for partition in partitions]
-        )
-        self._rebuild(tails)
+        for partition in self._reopen_logs():
+            tail = await loop.run_in_executor(None, self._tail, partition)
+            for _ in self._restore(tail, restored):
+                await asyncio.sleep(0)
+        self._continue_with(restored)
 
     def _reopen_logs(self) -> list[int]:
         self._logs.clear()
@@ -191,15 +197,9 @@ class HistoryLog:
         self._waiting.clear()
         return self._open_all()
 
-    def _rebuild(self, tails: "Sequence[list[HistoryWindow] | Exception]") -> None:
-        self.index.clear()
+    def _continue_with(self, restored: HistoryIndex) -> None:
+        self.index.take_over(restored)
         self.recorder.clear()
-        for tail in tails:
-            self._restore(tail)
-
-    def _restore_all(self) -> None:
-        for partition in self._open_all():
-            self._restore(self._tail(partition))
 
     def _open_all(self) -> list[int]:
         """The partitions whose logs could be opened."""
@@ -241,38 +241,27 @@ class HistoryLog:
             raise Corrupt(f"{key.topic}-{key.partition}", 0, "the log could not be opened")
         return view
 
-    def _tail(self, partition: int) -> "list[HistoryWindow] | Exception":
-        """In any thread: the windows at the end of a partition, the last first; or the fault."""
-        tail: list[HistoryWindow] = []
-        size = 0
+    def _tail(self, partition: int) -> HistoryTail | Exception:
+        """In any thread: what the end of a partition has, or the fault."""
         try:
-            for window in windows(self.view(partition)):
-                tail.append(window)
-                size += window.size
-                if window.damage is not None or size >= TAIL_BYTES:
-                    break
+            return read_tail(self.view(partition), TAIL_BYTES)
         except Exception as error:  # noqa: BLE001 - reported by `_restore`
             return error
-        return tail
 
-    def _restore(self, tail: "list[HistoryWindow] | Exception") -> None:
-        """Add the tail of a partition to the index."""
+    def _restore(self, tail: HistoryTail | Exception, index: HistoryIndex) -> Iterator[None]:
+        """Add the tail of a partition to the index; others may run between two slices."""
         if isinstance(tail, OSError | Corrupt):
             self._lost(str(tail))
             return
         try:
             if isinstance(tail, Exception):
                 raise tail  # noqa: TRY301 - reported like other faults below
-            for window in reversed(tail):
-                if window.damage is not None:
-                    # Entries after the damage are unknown: a rebalance that runs by the entries
-                    # before it may be over. The windows after this one count.
-                    self.unreadable(window.damage)
-                    continue
-                # Commits are no part of a rebalance, and most of a busy coordinator's history:
-                # decoding those of a tail would take a start 100 ms.
-                for _, event in window.events(without=OffsetsMovedEntry):
-                    self.index.apply(event)
+            if tail.damage is not None:
+                self.unreadable(tail.damage)
+            for number, entry in enumerate(tail.entries, start=1):
+                index.apply(entry)
+                if number % ENTRIES_PER_SLICE == 0:
+                    yield None
         except Exception as error:  # noqa: BLE001 - groups are served whatever the topic has
             self._observe(PartFailed("group history", error))
 

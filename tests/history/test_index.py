@@ -85,12 +85,16 @@ def test_a_story_that_begins_in_the_middle() -> None:
     assert generations(index, "g") == [8, 7]
 
 
-def test_clear() -> None:
-    index = HistoryIndex(IndexLimits())
+def test_another_one_is_taken_over() -> None:
+    index = HistoryIndex(IndexLimits(rebalances_per_group=2))
     index.apply(ended("g", 8))
-    index.clear()
+    other = index.without_stories()
+    for generation in (3, 4, 5):
+        other.apply(ended("h", generation))
+    index.take_over(other)
     index.check()
     assert index.rebalances("g") == []
+    assert generations(index, "h") == [5, 4]
 
 
 def large(group_id: str, generation: int, members: int) -> RebalanceEndedEntry:

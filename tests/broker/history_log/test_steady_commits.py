@@ -49,7 +49,7 @@ async def test_what_is_appended_after_the_journal_was_reopened_is_read(tmp_path:
         await client.call(CreateTopicsRequest((CreatableTopic(TOPIC, 1, 1),)))
         await commit(client, 5)
         assert node.daemon.history is not None
-        await node.daemon.history.reopen_in_thread()  # as after a full disk
+        await node.daemon.history.reopen_in_slices()  # as after a full disk
         await commit(client, 3)
         await commit(client, 1)
         client.close()
