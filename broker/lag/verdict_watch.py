@@ -191,14 +191,16 @@ class VerdictWatch:
             return  # it changed during the inspection: the next round inspects it again
         group_id = group.group_id
         verdicts: list[Verdict] = []
-        for step in verdicts_in_steps(
+        for verdict in verdicts_in_steps(
             observed,
             self._activity(group_id),
             self.limits,
             lambda error: self._skipped(VERDICTS, group_id, error),
         ):
-            verdicts += step
-            await yield_if_due()
+            if verdict is None:
+                await yield_if_due()
+            else:
+                verdicts.append(verdict)
         if before == _phase(group):
             self._compare(group_id, verdicts, now, generation_of(group))
 

@@ -5,16 +5,20 @@ no broker notices the mistake of a custom assignor. Normal intermediate states (
 cooperative rebalance, new partitions that consumers have not detected yet) get a grace period.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from history.lag.model import PartitionKey
 from history.verdicts.model import (
+    PARTITIONS_PER_STEP,
     VERDICT_NAMES_MAX,
     ObservedGroup,
+    ObservedMember,
     Verdict,
     VerdictKind,
     VerdictLimits,
+    VerdictSteps,
     format_partitions,
     member_json,
     member_name,
@@ -31,8 +35,8 @@ METADATA_MAX_AGE_MS: Final = 300_000
 
 
 def assignment_of(
-    group: ObservedGroup, known: GroupAssignment | None = None
-) -> GroupAssignment | None:
+    group: ObservedGroup, member_ids: frozenset[str], known: GroupAssignment | None
+) -> Generator[None, None, GroupAssignment | None]:
     """The owners of all partitions; None without an assignment, or if it cannot be read.
 
     `known` is the last result: it is reused for the same generation and members. A deleted group
@@ -40,28 +44,57 @@ def assignment_of(
     """
     if not group.is_stable:
         return None
-    names = {member.identity.member_id: member_name(member.identity) for member in group.members}
-    if known is not None and known.generation == group.generation and known.members == names.keys():
+    if known is not None and (known.generation, known.members) == (group.generation, member_ids):
         return known
+    topics: set[frozenset[str] | None] = set()
     owners: dict[PartitionKey, MemberId] = {}
-    twice: dict[PartitionKey, tuple[str, ...]] = {}
-    for member in group.members:
-        if member.assigned is None:
-            return None
-        for key in member.assigned:
-            other = owners.get(key)
-            if other is not None:
-                twice[key] = (*twice.get(key, (names[other],)), names[member.identity.member_id])
-            else:
-                owners[key] = member.identity.member_id
+    several: dict[PartitionKey, list[ObservedMember]] = {}
+    largest = 0
+    for part in group.members_in_parts():
+        for member in part:
+            if member.assigned is None:
+                return None
+            already = len(owners)
+            for key in member.assigned:
+                if key in owners:
+                    several.setdefault(key, []).append(member)
+                else:
+                    owners[key] = member.identity.member_id
+            largest = max(largest, len(owners) - already)
+            topics.add(member.topics)
+        yield None
     return GroupAssignment(
         group.generation,
-        frozenset(names),
+        member_ids,
         owners,
         dict(group.partition_counts),
-        frozenset(member.topics for member in group.members),
-        twice,
+        frozenset(topics),
+        _names_of_owners(group, owners, several),
+        largest,
     )
+
+
+def _names_of_owners(
+    group: ObservedGroup,
+    owners: Mapping[PartitionKey, MemberId],
+    several: Mapping[PartitionKey, Sequence[ObservedMember]],
+) -> dict[PartitionKey, tuple[str, ...]]:
+    """Of the partitions that have several."""
+    if not several:
+        return {}
+    members = {member.identity.member_id: member for member in group.members}
+    return {
+        key: tuple([member_name(m.identity) for m in (members[owners[key]], *others)])
+        for key, others in several.items()
+    }
+
+
+def _all_count(group: ObservedGroup) -> bool:
+    return group.protocol in KAFKAS_ASSIGNORS or bool(group.group_type)
+
+
+def _count(group: ObservedGroup, keys: Collection[PartitionKey]) -> int:
+    return len(keys) if _all_count(group) else len(_counted(group, keys))
 
 
 def _counted(group: ObservedGroup, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
@@ -70,14 +103,14 @@ def _counted(group: ObservedGroup, keys: Iterable[PartitionKey]) -> list[Partiti
     An assignor that is not Kafka's may assign copies as well (Faust: the standbys of tables). With
     such an assignor, only the partitions on which the group commits count.
     """
-    if group.protocol in KAFKAS_ASSIGNORS or group.group_type:
+    if _all_count(group):
         return list(keys)
     return [key for key in keys if key in group.windows]
 
 
 def two_owners(
     group: ObservedGroup, activity: RecentActivity, _limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A partition that two members read: each of its records is processed twice."""
     assignment = activity.assignment
     if assignment is None or assignment.generation != group.generation:
@@ -106,7 +139,7 @@ def two_owners(
 
 def orphan_partitions(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A partition of a subscribed topic without an owner, although the group has members."""
     assignment = activity.assignment
     if assignment is None or not group.is_stable or assignment.generation != group.generation:
@@ -120,6 +153,8 @@ def orphan_partitions(
             if (topic, index) not in assignment.owners:
                 is_added = index >= assignment.counts.get(topic, 0)
                 (added if is_added else known).append((topic, index))
+            if index % PARTITIONS_PER_STEP == 0:
+                yield None
     if group.state_ms < limits.grace_ms:
         known = []
     # Twice the age: a consumer may have fetched its metadata just before the change. The members
@@ -165,7 +200,7 @@ def orphan_partitions(
 
 def skewed_assignments(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """One member has far more partitions than an even share, and others could take them."""
     assignment = activity.assignment
     if assignment is None or assignment.generation != group.generation:
@@ -174,15 +209,18 @@ def skewed_assignments(
         return  # the members do not all subscribe to the same topics
     if group.state_ms < limits.grace_ms or len(group.members) < 2:
         return
-    total = len(_counted(group, assignment.owners))
+    total = _count(group, assignment.owners)
     fair = -(-total // len(group.members))
-    counts = {
-        member.identity.member_id: len(_counted(group, member.assigned or ()))
-        for member in group.members
-    }
-    heaviest = max(group.members, key=lambda member: counts[member.identity.member_id])
-    lightest = min(group.members, key=lambda member: counts[member.identity.member_id])
-    most, least = counts[heaviest.identity.member_id], counts[lightest.identity.member_id]
+    heaviest = lightest = group.members[0]
+    most = least = _count(group, heaviest.assigned or ())
+    for part in group.members_in_parts():
+        for member in part:
+            count = _count(group, member.assigned or ())
+            if count > most:
+                heaviest, most = member, count
+            elif count < least:
+                lightest, least = member, count
+        yield None
     if most * 100 < fair * limits.skew_percent or most < fair + 2:
         return
     yield Verdict(
@@ -221,7 +259,7 @@ def _skew_remedy(group: ObservedGroup) -> str:
 
 def needless_moves(
     group: ObservedGroup, activity: RecentActivity, _limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """Partitions that changed their owner although members and topics stayed the same."""
     before, after = activity.previous_assignment, activity.assignment
     if before is None or after is None or after.generation != group.generation:
@@ -233,7 +271,11 @@ def needless_moves(
     )
     if not is_same or after.largest < before.largest:
         return  # members or topics changed, or the load is spread better now
-    moved = [key for key, owner in after.owners.items() if before.owners.get(key, owner) != owner]
+    owners = iter(after.owners.items())
+    moved: list[PartitionKey] = []
+    while part := list(islice(owners, PARTITIONS_PER_STEP)):
+        moved += [key for key, owner in part if before.owners.get(key, owner) != owner]
+        yield None
     moved = _counted(group, moved)
     if not moved:
         return

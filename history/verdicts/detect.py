@@ -5,7 +5,7 @@ that hold. A verdict that is not returned any more has cleared. broker/lag/verdi
 when a group is inspected, and reports the changes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Final
 
 from history.verdicts.assignment import (
@@ -27,11 +27,11 @@ from history.verdicts.members import (
     members_without_progress,
     slow_joiners,
 )
-from history.verdicts.model import ObservedGroup, Verdict, VerdictLimits
+from history.verdicts.model import ObservedGroup, VerdictLimits, VerdictSteps
 from history.verdicts.recent_activity import RecentActivity
 from history.verdicts.reconciliation import stuck_reconciliations, unrevoked_partitions
 
-Detector = Callable[[ObservedGroup, RecentActivity, VerdictLimits], Iterator[Verdict]]
+Detector = Callable[[ObservedGroup, RecentActivity, VerdictLimits], VerdictSteps]
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     stuck_groups,
@@ -56,22 +56,31 @@ def verdicts_in_steps(
     activity: RecentActivity,
     limits: VerdictLimits,
     failed: Callable[[Exception], None] | None = None,
-) -> Iterator[list[Verdict]]:
-    """Add this observation to the activity, and run the detectors: a step each, in which a group
-    of thousands takes milliseconds. The activity may change between steps.
+) -> VerdictSteps:
+    """Add this observation to the activity, and run the detectors, in steps of about a millisecond
+    in a group of thousands. The activity may change at a pause.
 
-    A detector that raises returns no verdicts: `failed` gets the exception. Without `failed` it is
-    raised.
+    A detector that raises returns no more verdicts: `failed` gets the exception. Without `failed`
+    it is raised.
     """
     activity.prune(group.at_ms, limits.window_ms)
-    activity.observe(group, assignment_of(group, activity.assignment))
-    yield []
+    member_ids = yield from _member_ids(group)
+    assignment = yield from assignment_of(group, member_ids, activity.assignment)
+    activity.observe(group, member_ids, assignment)
+    yield None
     for detect in DETECTORS:
-        found: list[Verdict] = []
         try:
-            found += detect(group, activity, limits)
+            yield from detect(group, activity, limits)
         except Exception as error:
             if failed is None:
                 raise
             failed(error)
-        yield found
+        yield None
+
+
+def _member_ids(group: ObservedGroup) -> Generator[None, None, frozenset[str]]:
+    member_ids: set[str] = set()
+    for part in group.members_in_parts():
+        member_ids.update([member.identity.member_id for member in part])
+        yield None
+    return frozenset(member_ids)

@@ -1,7 +1,7 @@
 """Group detectors: rebalance loops, stuck groups, refused joins, mixed subscriptions."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from history.causes import Cause
@@ -12,6 +12,7 @@ from history.verdicts.model import (
     Verdict,
     VerdictKind,
     VerdictLimits,
+    VerdictSteps,
     member_json,
     member_name,
 )
@@ -61,7 +62,7 @@ _LOOP_REMEDY: Final = (
 
 def rebalance_loops(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """Rebalance after rebalance, and no offset advanced between them although there is lag."""
     begun = list(activity.without_progress)
     if len(begun) < limits.loop_rebalances or not activity.rounds_without_progress or not group.lag:
@@ -95,23 +96,30 @@ def rebalance_loops(
 
 def stuck_groups(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """The group has been between two generations for long: whom it waits for, and until when."""
     if group.state_ms < limits.stuck_ms or not group.members:
         return
     if group.state == "PreparingRebalance":
-        waiting = [member for member in group.members if not member.has_rejoined]
-        what, remedy = "to rejoin", _rejoin_remedy(group, waiting)
+        waiting, what = [m for m in group.members if not m.has_rejoined], "to rejoin"
     elif group.state == "CompletingRebalance":
         waiting, what = _awaited_syncs(group)
-        remedy = _sync_remedy(group, waiting)
     else:
         return
     if not waiting and not group.pending_member_ids:
         return  # an empty group that waits for more members to come
-    until_ms = _until_ms(group, activity)
+    yield None
+    silent = [member for member in waiting if _is_silent(member)]
+    yield None
+    if group.state == "PreparingRebalance":
+        remedy = _rejoin_remedy(group, waiting, silent)
+    else:
+        remedy = _sync_remedy(group, silent)
+    until_ms = _until_ms(group, activity, waiting, silent)
+    yield None
     if waiting:
-        names = first_of([member_name(member.identity) for member in waiting], VERDICT_NAMES_MAX)
+        shown = [member_name(member.identity) for member in waiting[:VERDICT_NAMES_MAX]]
+        names = first_of(shown, VERDICT_NAMES_MAX, len(waiting))
     else:
         names = f"{len(group.pending_member_ids)} that were given an id and have not joined"
     silent_ms = max((member.silent_ms for member in waiting), default=0)
@@ -121,7 +129,7 @@ def stuck_groups(
         "",
         f"{group.state} for {duration(group.state_ms)}: it waits for {names} {what}, for "
         f"{duration(max(until_ms - group.at_ms, 0))} more at most; "
-        f"last heard {duration(silent_ms)} ago{_session_ends(waiting)}",
+        f"last heard {duration(silent_ms)} ago{_session_ends(silent, len(waiting))}",
         remedy,
         {
             "state": group.state,
@@ -143,12 +151,11 @@ def _is_silent(member: ObservedMember) -> bool:
     return member.silent_ms > max(member.session_timeout_ms * 2 // 5, HEARTBEAT_MS)
 
 
-def _session_ends(waiting: Sequence[ObservedMember]) -> str:
-    silent = [member for member in waiting if _is_silent(member)]
+def _session_ends(silent: Sequence[ObservedMember], waiting: int) -> str:
     if not silent:
         return ""
     left_ms = max(max(member.session_timeout_ms - member.silent_ms, 0) for member in silent)
-    subject = "it is" if len(waiting) == 1 else f"{len(silent)} of {len(waiting)} are"
+    subject = "it is" if waiting == 1 else f"{len(silent)} of {waiting} are"
     goes = (
         "it is removed when its session expires"
         if len(silent) == 1
@@ -157,17 +164,18 @@ def _session_ends(waiting: Sequence[ObservedMember]) -> str:
     return f"; {subject} probably dead: {goes}, in {duration(left_ms)}"
 
 
-def _rejoin_remedy(group: ObservedGroup, waiting: Sequence[ObservedMember]) -> str:
+def _rejoin_remedy(
+    group: ObservedGroup, waiting: Sequence[ObservedMember], silent: Sequence[ObservedMember]
+) -> str:
     """Depends on whether the awaited members are alive: heartbeats come from a separate thread."""
-    dead = [member for member in waiting if _is_silent(member)]
     remedies = []
-    if dead:
+    if silent:
         remedies.append(
             "The group waits for a dead or disconnected member until its session expires: check "
             "its process and its network. A shorter session.timeout.ms ends such a wait sooner. "
             "A member that closes properly sends LeaveGroup, and the group does not wait for it."
         )
-    if len(dead) < len(waiting) or not waiting:
+    if len(silent) < len(waiting) or not waiting:
         remedies.append(_living_remedy(group))
     return " ".join(remedies)
 
@@ -192,13 +200,12 @@ def _living_remedy(group: ObservedGroup) -> str:
     )
 
 
-def _sync_remedy(group: ObservedGroup, waiting: Sequence[ObservedMember]) -> str:
-    dead = any(_is_silent(member) for member in waiting)
+def _sync_remedy(group: ObservedGroup, silent: Sequence[ObservedMember]) -> str:
     limit = "max.poll.interval.ms" if group.protocol_type == PROTOCOL_TYPE else "its limit"
     first = (
         "The group waits for a dead or disconnected member until its session expires: check its "
         "process and its network. "
-        if dead
+        if silent
         else ""
     )
     return (
@@ -214,7 +221,12 @@ def _awaited_syncs(group: ObservedGroup) -> tuple[list[ObservedMember], str]:
     return [member for member in group.members if member.is_to_sync], "to fetch its assignment"
 
 
-def _until_ms(group: ObservedGroup, activity: RecentActivity) -> int:
+def _until_ms(
+    group: ObservedGroup,
+    activity: RecentActivity,
+    waiting: Sequence[ObservedMember],
+    silent: Sequence[ObservedMember],
+) -> int:
     """When the wait ends by itself: at the rebalance timeout, or when the awaited members expire.
 
     A live member extends its session, so expiry is a limit only if all of them are probably dead.
@@ -223,16 +235,15 @@ def _until_ms(group: ObservedGroup, activity: RecentActivity) -> int:
     until_ms = group.state_since_ms + timeout_ms
     if group.state == "PreparingRebalance" and activity.rebalances:
         until_ms = activity.rebalances[-1].deadline_ms
-        awaited = [member for member in group.members if not member.has_rejoined]
-        if awaited and all(map(_is_silent, awaited)) and not group.pending_member_ids:
-            left_ms = max(member.session_timeout_ms - member.silent_ms for member in awaited)
+        if waiting and len(silent) == len(waiting) and not group.pending_member_ids:
+            left_ms = max(member.session_timeout_ms - member.silent_ms for member in waiting)
             until_ms = min(until_ms, group.at_ms + max(left_ms, 0))
     return until_ms
 
 
 def refused_joins(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A client that cannot join: it has no assignor in common with the members."""
     for identity, refusal in activity.refusals.items():
         if group.at_ms - refusal.at_ms >= max(limits.grace_ms, RETRY_MS):
@@ -260,14 +271,16 @@ def refused_joins(
 
 def mixed_members(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """Members with different subscriptions, or that offer different assignors."""
     of_topics: dict[frozenset[str], list[ObservedMember]] = {}
     of_protocols: dict[tuple[str, ...], list[ObservedMember]] = {}
-    for member in group.members:
-        if member.topics is not None:
-            of_topics.setdefault(member.topics, []).append(member)
-        of_protocols.setdefault(member.protocols, []).append(member)
+    for part in group.members_in_parts():
+        for member in part:
+            if member.topics is not None:
+                of_topics.setdefault(member.topics, []).append(member)
+            of_protocols.setdefault(member.protocols, []).append(member)
+        yield None
     by_topics = {tuple(sorted(topics)): members for topics, members in of_topics.items()}
     by_protocols: dict[tuple[str, ...], list[ObservedMember]] = {}
     for names, members in of_protocols.items():  # the order is a preference of each member

@@ -1,7 +1,7 @@
 """Member detectors: flapping members, slow joiners, commit storms, members without progress."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from history.causes import WaitEnd
@@ -16,6 +16,7 @@ from history.verdicts.model import (
     Verdict,
     VerdictKind,
     VerdictLimits,
+    VerdictSteps,
     format_partitions,
     member_json,
     member_name,
@@ -29,7 +30,7 @@ REPLACED: Final = "replaced"
 
 def flapping_members(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A member that rejoined repeatedly, each time after a short membership."""
     for identity, returns in activity.returns.items():
         if len(returns) < limits.flapping_returns:
@@ -115,14 +116,18 @@ def _median(numbers: list[int]) -> int:
 
 def slow_joiners(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A member for which the others waited long in the last rebalance."""
     last = activity.last
     if last is None:
         return
     size = max(last.members_before, last.members_after or 0)  # new members have waited as well
-    if size < 2:
+    if size < 2 or not last.waited_for:
         return
+    timeouts_ms: dict[str, int] = {}
+    for part in group.members_in_parts():
+        timeouts_ms.update((m.identity.member_id, m.rebalance_timeout_ms) for m in part)
+        yield None
     for wait in last.waited_for:
         if last.group_type:
             if (wait.waited_ms or 0) >= limits.slow_join_ms and wait.end in _REVOKED:
@@ -135,10 +140,7 @@ def slow_joiners(
             delay_ms = last.duration_ms or 0
         if delay_ms < limits.slow_join_ms:
             continue
-        member = next(
-            (m for m in group.members if m.identity.member_id == wait.member.member_id), None
-        )
-        timeout_ms = None if member is None else member.rebalance_timeout_ms
+        timeout_ms = timeouts_ms.get(wait.member.member_id)
         took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
         of = "" if not timeout_ms else f" (allowed: {duration(timeout_ms)})"
         yield Verdict(
@@ -192,7 +194,7 @@ def _slow_to_revoke(group: ObservedGroup, last: Rebalance, wait: MemberWait) -> 
 
 def commit_storms(
     group: ObservedGroup, _past: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A client that commits far more often than is useful."""
     for rate in group.commit_rates:
         if rate.commits_per_second >= limits.commits_per_second:
@@ -226,18 +228,20 @@ def _storm(group: ObservedGroup, rate: CommitRate, limits: VerdictLimits) -> Ver
 
 def members_without_progress(
     group: ObservedGroup, _past: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A member that sends heartbeats and has lag, but whose committed offsets do not advance."""
     if not group.is_stable or group.state_ms < limits.no_progress_ms:
         return
     if not group.still_since_ms or group.at_ms - group.still_since_ms < limits.no_progress_ms:
         return
-    for member in group.members:
-        if member.silent_ms >= member.session_timeout_ms:
-            continue
-        stuck = [key for key in member.assigned or () if _stands_still(group, key, limits)]
-        if stuck:
-            yield _no_progress(group, member, stuck)
+    for part in group.members_in_parts():
+        for member in part:
+            if member.silent_ms >= member.session_timeout_ms:
+                continue
+            stuck = [key for key in member.assigned or () if _stands_still(group, key, limits)]
+            if stuck:
+                yield _no_progress(group, member, stuck)
+        yield None
 
 
 def _stands_still(group: ObservedGroup, key: PartitionKey, limits: VerdictLimits) -> bool:

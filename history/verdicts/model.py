@@ -6,7 +6,7 @@ Detectors are pure functions of both and of `VerdictLimits`; detect.py lists the
 describes each rule and its limits for users.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -19,6 +19,12 @@ from seams.text import first_of
 
 VERDICT_NAMES_MAX: Final = 10
 """Members or partitions that a verdict names; the others are counted."""
+
+MEMBERS_PER_STEP: Final = 200
+"""Members that a detector looks at between two pauses: less than half a millisecond."""
+
+PARTITIONS_PER_STEP: Final = 1_000
+"""Likewise partitions."""
 
 
 class VerdictKind(StrEnum):
@@ -65,6 +71,10 @@ class Verdict(Struct, frozen=True):
     @property
     def key(self) -> tuple[str, VerdictKind, str]:
         return self.group_id, self.kind, self.subject
+
+
+VerdictSteps = Iterator[Verdict | None]
+"""What a detector yields: verdicts, and a None at each pause, at which other work may run."""
 
 
 class ObservedMember(Struct, frozen=True):
@@ -125,6 +135,11 @@ class ObservedGroup(Struct, frozen=True):
     @property
     def is_stable(self) -> bool:
         return self.state == "Stable"
+
+    def members_in_parts(self) -> Iterator[Sequence[ObservedMember]]:
+        """The members, some at a time: a pause belongs between two parts."""
+        for at in range(0, len(self.members), MEMBERS_PER_STEP):
+            yield self.members[at : at + MEMBERS_PER_STEP]
 
     @property
     def lag(self) -> int | None:

@@ -109,13 +109,7 @@ class GroupAssignment(NamedTuple):
     counts: Mapping[str, int]
     topics: frozenset[frozenset[str] | None]
     twice: Mapping[PartitionKey, tuple[str, ...]]  # partitions with several owners: their names
-
-    @property
-    def largest(self) -> int:
-        of_member: dict[str, int] = {}
-        for owner in self.owners.values():
-            of_member[owner] = of_member.get(owner, 0) + 1
-        return max(of_member.values(), default=0)
+    largest: int  # the number of partitions of the member that owns most
 
 
 # What groups have that did nothing of the kind: most groups. Nothing is added to these.
@@ -242,11 +236,16 @@ class RecentActivity:
             self.refusals[identity] = refusal
             self.refused[identity] = self.refused.get(identity, 0) + 1
 
-    def observe(self, group: ObservedGroup, assignment: GroupAssignment | None) -> None:
+    def observe(
+        self,
+        group: ObservedGroup,
+        member_ids: frozenset[str],
+        assignment: GroupAssignment | None,
+    ) -> None:
         """Add the group as it is now."""
         self.changed_at_ms = self.changed_at_ms or group.at_ms
         self._observe_progress(group)
-        self._forget_deleted_group(group)
+        self._forget_deleted_group(group, member_ids)
         if assignment is not None and (
             self.assignment is None or assignment.generation != self.assignment.generation
         ):
@@ -259,7 +258,7 @@ class RecentActivity:
                         self.grown_at_ms = {}
                     self.grown_at_ms.setdefault(topic, group.at_ms)
 
-    def _forget_deleted_group(self, group: ObservedGroup) -> None:
+    def _forget_deleted_group(self, group: ObservedGroup, member_ids: frozenset[str]) -> None:
         """Without a history, a deleted group is recognized by generation and members.
 
         A static member's new process has a new id in the same generation: the assignment is
@@ -269,10 +268,12 @@ class RecentActivity:
             return
         if group.generation < self.assignment.generation:
             self.assignment = self.previous_assignment = None
-        elif group.generation == self.assignment.generation:
-            members = {member.identity.member_id for member in group.members}
-            if members and members != self.assignment.members:
-                self.assignment = None
+        elif (
+            group.generation == self.assignment.generation
+            and member_ids
+            and member_ids != self.assignment.members
+        ):
+            self.assignment = None
 
     def _observe_progress(self, group: ObservedGroup) -> None:
         """Two observations show whether an offset advanced; it matters after a rebalance only."""

@@ -4,8 +4,10 @@ Of consumer groups. The coordinator has computed who is to own what; members mov
 each with its heartbeats, and one that gets partitions waits for those that are to give them back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from history.lag.model import PartitionKey
 from history.verdicts.model import (
     VERDICT_NAMES_MAX,
     ObservedGroup,
@@ -13,6 +15,7 @@ from history.verdicts.model import (
     Verdict,
     VerdictKind,
     VerdictLimits,
+    VerdictSteps,
     format_partitions,
     member_json,
     member_name,
@@ -20,22 +23,38 @@ from history.verdicts.model import (
 from history.verdicts.recent_activity import RecentActivity
 from seams.text import duration, first_of
 
-ASSIGNING = "Assigning"
-RECONCILING = "Reconciling"
+ASSIGNING: Final = "Assigning"
+RECONCILING: Final = "Reconciling"
+
+VERDICTS_PER_STEP: Final = 20
+"""Verdicts on members that are put into words between two pauses: about half a millisecond."""
 
 
 def unrevoked_partitions(
     group: ObservedGroup, _activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """A member that was told to give partitions back, and has not confirmed that for long."""
-    for member in group.members:
-        if member.revoking and member.revoking_ms >= limits.stuck_ms:
-            yield _unrevoked(group, member)
+    stuck: list[ObservedMember] = []
+    awaited: dict[PartitionKey, list[ObservedMember]] = {}
+    for part in group.members_in_parts():
+        stuck += [m for m in part if m.revoking and m.revoking_ms >= limits.stuck_ms]
+        for member in part:
+            for key in member.unreleased:
+                awaited.setdefault(key, []).append(member)
+        yield None
+    for number, member in enumerate(stuck, start=1):
+        yield _unrevoked(group, member, awaited)
+        if number % VERDICTS_PER_STEP == 0:
+            yield None
 
 
-def _unrevoked(group: ObservedGroup, member: ObservedMember) -> Verdict:
-    revoking = frozenset(member.revoking)
-    waiting = [other for other in group.members if not revoking.isdisjoint(other.unreleased)]
+def _unrevoked(
+    group: ObservedGroup,
+    member: ObservedMember,
+    awaited: Mapping[PartitionKey, Sequence[ObservedMember]],
+) -> Verdict:
+    by_id = {m.identity.member_id: m for key in member.revoking for m in awaited.get(key, ())}
+    waiting = list(by_id.values())
     names = first_of([member_name(other.identity) for other in waiting], VERDICT_NAMES_MAX)
     waits = f"; {names} {'waits' if len(waiting) == 1 else 'wait'} for them" if waiting else ""
     left_ms = max(member.rebalance_timeout_ms - member.revoking_ms, 0)
@@ -69,7 +88,7 @@ def _unrevoked(group: ObservedGroup, member: ObservedMember) -> Verdict:
 
 def stuck_reconciliations(
     group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
-) -> Iterator[Verdict]:
+) -> VerdictSteps:
     """The group is Assigning or Reconciling for long, and no member is about to revoke."""
     if group.state not in (ASSIGNING, RECONCILING) or group.state_ms < limits.stuck_ms:
         return

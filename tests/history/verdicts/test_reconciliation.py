@@ -177,3 +177,19 @@ def test_partitions_that_moved_for_nothing_name_the_epoch() -> None:
     assert moved.kind is VerdictKind.NEEDLESS_MOVES
     assert "in group epoch 8" in moved.summary
     assert "group.remote.assignor=uniform" in moved.remedy
+
+
+def test_each_member_that_keeps_partitions_names_those_that_wait_for_its_own() -> None:
+    def awaited(n: int) -> tuple[tuple[str, int], ...]:
+        return (("t", 2 * n), ("t", 2 * n + 1))
+
+    stuck = [
+        member(MemberIdentity(f"old-{n}"), revoking=awaited(n), revoking_ms=LIMITS.stuck_ms)
+        for n in range(450)
+    ]
+    waiting = [member(MemberIdentity(f"new-{n}"), unreleased=awaited(n)) for n in range(450)]
+    verdicts = found(group(*stuck, *waiting, state="Reconciling"))
+    assert [verdict.subject for verdict in verdicts] == [f"old-{n}" for n in range(450)]
+    for n, verdict in enumerate(verdicts):
+        assert verdict.evidence["waiting_total"] == 1
+        assert f"; new-{n} waits for them;" in verdict.summary
