@@ -87,7 +87,7 @@ class Watcher(Protocol):
         yield_if_due: YieldIfDue,
     ) -> None: ...
 
-    def end_round(self, alive: set[str], now: Now) -> None: ...
+    async def end_round(self, alive: set[str], now: Now, yield_if_due: YieldIfDue) -> None: ...
 
 
 class LagSampler:
@@ -263,7 +263,7 @@ class LagSampler:
         self.book.end_round(alive, now_ms)
         await self._write(now_ms, at_least=1)
         if self.watcher is not None:
-            self.watcher.end_round(alive, self._clock.now())
+            await self.watcher.end_round(alive, self._clock.now(), self._yield_if_due)
         if self.on_round_end is not None:
             self.on_round_end(self._clock.now())
         self.rounds += 1

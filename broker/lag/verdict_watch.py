@@ -219,11 +219,12 @@ class VerdictWatch:
         still_ms = now_ms - windows.still_since_ms if windows.still_since_ms else 0
         return windows.status is not LagStatus.OK or still_ms >= self.limits.no_progress_ms
 
-    def end_round(self, alive: set[str], now: Now) -> None:
+    async def end_round(self, alive: set[str], now: Now, yield_if_due: YieldIfDue) -> None:
         """Clear the verdicts on deleted groups; stop watching groups idle for a whole window."""
         for group_id in [g for g in (*self._active, *self._activities) if g not in alive]:
             self._compare(group_id, [], now)
             self._activities.pop(group_id, None)
+        await yield_if_due()
         horizon_ms = now.wall_ms - self.limits.window_ms
         quiet = [
             group_id
@@ -232,7 +233,8 @@ class VerdictWatch:
         ]
         for group_id in quiet:
             del self._activities[group_id]
-        self.meter.end_interval(now.mono_ms, self.limits.commits_per_second)
+        for _ in self.meter.end_interval(now.mono_ms, self.limits.commits_per_second):
+            await yield_if_due()
 
     def _compare(
         self, group_id: str, verdicts: list[Verdict], now: Now, generation: int = -1

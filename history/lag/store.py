@@ -104,7 +104,8 @@ class LagStore:
         self.left_out = 0  # partitions without a window, as of the last round
         self.at_ms = 0  # of the last complete round
         self._left_out_now = 0
-        self._ended_at: dict[PartitionKey, int] = {}  # ends seen in this round
+        self._round = 1
+        self._ends_seen = 0  # in this round
 
     # ------------------------------------------------------------ input of the sampler
 
@@ -112,12 +113,14 @@ class LagStore:
         self, key: PartitionKey, log_end_offset: int, at_ms: int, topic_id: str = ""
     ) -> None:
         """Add where a log ends at this instant; once per round."""
-        if self._ended_at.get(key) is None:
-            self._ended_at[key] = at_ms
-            ends = self.ends.get(key)
-            if ends is None or ends.topic_id != topic_id:
-                ends = self.ends[key] = LogEnds(topic_id, key)
-            ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
+        ends = self.ends.get(key)
+        if ends is not None and ends.seen_in_round == self._round:
+            return
+        if ends is None or ends.topic_id != topic_id:
+            ends = self.ends[key] = LogEnds(topic_id, key)
+        ends.seen_in_round = self._round
+        self._ends_seen += 1
+        ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
 
     def add_readings(
         self, group_id: str, readings: Iterable[Reading], at_ms: int
@@ -224,9 +227,10 @@ class LagStore:
         """End a round: drop deleted groups and logs."""
         for group_id in [group_id for group_id in self.groups if group_id not in alive]:
             self.forget(group_id)
-        if len(self.ends) > len(self._ended_at):
-            self.ends = {key: ends for key, ends in self.ends.items() if key in self._ended_at}
-        self._ended_at = {}
+        if len(self.ends) > self._ends_seen:
+            seen = self._round
+            self.ends = {key: ends for key, ends in self.ends.items() if ends.seen_in_round == seen}
+        self._round, self._ends_seen = self._round + 1, 0
         self.left_out, self._left_out_now = self._left_out_now, 0
         self.at_ms = at_ms
 

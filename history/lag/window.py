@@ -197,12 +197,13 @@ class LagWindow:
 class LogEnds:
     """Where the log of one partition ended at each sample; shared by all groups that read it."""
 
-    __slots__ = ("_numbers", "key", "lowest", "topic_id")
+    __slots__ = ("_numbers", "key", "lowest", "seen_in_round", "topic_id")
 
     def __init__(self, topic_id: str = "", key: PartitionKey = ("", 0)) -> None:
         """`key`: the topic and the partition. The windows of all groups share the object."""
         self.topic_id = topic_id
         self.key = key
+        self.seen_in_round = 0  # the last one in which it was
         self._numbers = array("q")  # at_ms, log_end_offset, ...
         self.lowest: int | None = None
 

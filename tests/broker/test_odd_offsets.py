@@ -120,7 +120,10 @@ async def test_a_group_that_cannot_be_judged_is_passed_over_alone() -> None:
         if group.group_id == "g1":
             raise IndexError("array index out of range")
 
-    world.sampler.watcher = SimpleNamespace(inspect=inspect, end_round=lambda *_: None)  # type: ignore[assignment]
+    async def end_round(*_: object) -> None:
+        return
+
+    world.sampler.watcher = SimpleNamespace(inspect=inspect, end_round=end_round)  # type: ignore[assignment]
     await world.round()
     assert inspected == ["g0", "g1", "g2"]
     assert world.sampler.skipped.counts[VERDICTS] == 1

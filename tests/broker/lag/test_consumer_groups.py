@@ -1,9 +1,9 @@
 """Consumer groups beside the coordinator: owners of partitions, and verdicts on real turns."""
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from itertools import chain
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -131,6 +131,12 @@ async def no_pause() -> None:
     return
 
 
+def at_once(step: Coroutine[Any, Any, None]) -> None:
+    """Nothing in it waits, so it is over at once."""
+    with pytest.raises(StopIteration):
+        step.send(None)
+
+
 class Pause:
     def __await__(self) -> Generator[None, None, None]:
         yield
@@ -165,10 +171,8 @@ class Watched:
             self.watch.on_entry(entry)
         self._heard = len(world.history)
         for group in world.coordinator.groups():
-            step = self.watch.inspect(group, None, world.now, no_pause)
-            with pytest.raises(StopIteration):
-                step.send(None)
-        self.watch.end_round({"g"}, world.now)
+            at_once(self.watch.inspect(group, None, world.now, no_pause))
+        at_once(self.watch.end_round({"g"}, world.now, no_pause))
         return [active.verdict for active in self.watch.active("g")]
 
 

@@ -5,11 +5,12 @@ weather; verdicts come from a member that does not come, and groups beyond the l
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import pytest
 
-from broker.lag.commit_rates import CLIENTS_MAX, CommitMeter
+from broker.lag.commit_rates import CLIENTS_MAX, CLIENTS_PER_STEP, CommitMeter
 from broker.lag.verdict_watch import VerdictWatch
 from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from coordinator.classic.events import JoinRefused
@@ -41,6 +42,12 @@ async def no_pause() -> None:
     return
 
 
+def at_once(step: Coroutine[Any, Any, None]) -> None:
+    """Nothing in it waits, so it is over at once."""
+    with pytest.raises(StopIteration):
+        step.send(None)
+
+
 class Watched:
     """A watch that looks when it is told to."""
 
@@ -62,10 +69,8 @@ class Watched:
         alive = set()
         for group in coordinator.groups():
             alive.add(group.group_id)
-            step = self.watch.inspect(group, None, now, no_pause)
-            with pytest.raises(StopIteration):
-                step.send(None)
-        self.watch.end_round(alive, now)
+            at_once(self.watch.inspect(group, None, now, no_pause))
+        at_once(self.watch.end_round(alive, now, no_pause))
 
     def live(self, world: HistoryWorld, seconds: int) -> None:
         """Let time pass, with an inspection in each second."""
@@ -223,7 +228,7 @@ def test_a_group_that_is_gone_has_no_verdict_and_no_activity() -> None:
     world.rejoin(members[0], protocols=offers("t", "u"))
     watched.live(world, 2)
     assert watched.found == [VerdictKind.STUCK_GROUP]
-    watched.watch.end_round(set(), world.now)
+    at_once(watched.watch.end_round(set(), world.now, no_pause))
     assert list(watched.watch.active()) == []
     assert watched.watch.groups_watched == 0
     assert isinstance(watched.said[-1], VerdictCleared)
@@ -262,39 +267,62 @@ def committed(member_id: str, client_id: str = "ann", partitions: int = 2) -> Of
     )
 
 
+def end_interval(meter: CommitMeter, now_ms: int, least_per_second: float) -> int:
+    """The number of its steps."""
+    return sum(1 for _ in meter.end_interval(now_ms, least_per_second))
+
+
 def test_rates_are_of_whole_intervals() -> None:
     meter = CommitMeter()
     meter(committed("m"))
-    meter.end_interval(10_000, 1)
+    end_interval(meter, 10_000, 1)
     assert meter.rates_of("g") == []  # of the first interval nobody knows the length
     for _ in range(500):
         meter(committed("m"))
     meter(committed("rare"))
-    meter.end_interval(12_000, 100)
+    end_interval(meter, 12_000, 100)
     (rate,) = meter.rates_of("g")
     assert (rate.client, rate.commits_per_second, rate.partitions) == ("m", 250.0, 2)
     assert rate.bytes_per_second == 250 * (2 * (52 + 1 + 6 + 2) + 61)
     assert meter.busy == 1
-    meter.end_interval(14_000, 100)
+    end_interval(meter, 14_000, 100)
     assert meter.rates_of("g") == []
 
 
 def test_who_commits_without_being_a_member_is_named_by_its_client_id() -> None:
     meter = CommitMeter()
-    meter.end_interval(1_000, 1)
+    end_interval(meter, 1_000, 1)
     for _ in range(2):
         meter(committed("", "tool"))
-    meter.end_interval(1_500, 1)
+    end_interval(meter, 1_500, 1)
     assert [rate.client for rate in meter.rates_of("g")] == ["tool"]
 
 
 def test_one_commit_in_an_interval_is_no_storm() -> None:
     meter = CommitMeter()
-    meter.end_interval(1_000, 1)
+    end_interval(meter, 1_000, 1)
     meter(committed("m"))
-    meter.end_interval(1_500, 1)
+    end_interval(meter, 1_500, 1)
     assert meter.rates_of("g") == []
     assert meter.busy == 0
+
+
+def test_many_clients_take_steps_in_which_the_next_interval_runs() -> None:
+    meter = CommitMeter()
+    end_interval(meter, 1_000, 1)
+    for member in (0, 1, 2) * CLIENTS_PER_STEP:
+        meter(committed(f"m{member}"))
+    for number in range(2 * CLIENTS_PER_STEP):
+        meter(committed(f"rare-{number}"))
+    steps = meter.end_interval(2_000, CLIENTS_PER_STEP)
+    next(steps)
+    assert meter.rates_of("g") == []
+    for _ in range(CLIENTS_PER_STEP):
+        meter(committed("late"))
+    assert sum(1 for _ in steps) == 2
+    assert {rate.client for rate in meter.rates_of("g")} == {"m0", "m1", "m2"}
+    end_interval(meter, 3_000, CLIENTS_PER_STEP)
+    assert {rate.client for rate in meter.rates_of("g")} == {"late"}
 
 
 def test_clients_are_bounded() -> None:
