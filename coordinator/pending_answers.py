@@ -59,18 +59,20 @@ class ClientAnswer:
 class TurnAnswers:
     """Answers of one turn, at most `SENT_AT_ONCE` of them: to the members of a large group."""
 
-    __slots__ = ("_replies", "_send")
+    __slots__ = ("_first", "_replies", "_send")
 
-    def __init__(self, replies: Sequence[Reply], send: Send) -> None:
+    def __init__(self, replies: Sequence[Reply], first: int, send: Send) -> None:
+        """`replies` of the whole turn, of which this slice begins at `first`."""
         self._replies = replies
+        self._first = first
         self._send = send
 
     def send(self) -> None:
-        for reply in self._replies:
+        for reply in self._replies[self._first : self._first + SENT_AT_ONCE]:
             self._send(reply.token, reply.response)
 
     def refuse(self, error_code: ErrorCode) -> None:
-        for reply in self._replies:
+        for reply in self._replies[self._first : self._first + SENT_AT_ONCE]:
             token = reply.token
             self._send(token, refused(reply.response, error_code, token.api_version))
 
@@ -131,7 +133,7 @@ class PendingAnswers:
         """Many answers of one turn, which are stored or not: each slice is one entry."""
         for first in range(0, len(replies), SENT_AT_ONCE):
             self._arrivals += 1
-            answers = TurnAnswers(replies[first : first + SENT_AT_ONCE], send)
+            answers = TurnAnswers(replies, first, send)
             heappush(self._heap, (position, self._arrivals, answers, now_ms))
         if self.due_ms is None:
             self._due_at(now_ms + self._timeout_ms)

@@ -109,7 +109,7 @@ class Shard:
         self._next_deadline = next_deadline
         self._history_sink = context.history_sink
         self._when_stored = PendingCommands(settings.offsets_commit_timeout_ms, next_deadline)
-        self._unsent: list[Reply] = []  # answers of a chain that failed
+        self._unsent: Sequence[Reply] = ()  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._forgetting = Forgetting(
@@ -206,7 +206,7 @@ class Shard:
         group_id = command.group_id
         if self.loading is not None:
             self.restore(group_id, now)
-        replies: list[Reply] = []
+        replies: Sequence[Reply] = ()
         jobs: list[AssignmentJob] = []
         chain = deque((command,))
         turns = 0
@@ -215,7 +215,8 @@ class Shard:
                 turns += 1
                 assert turns <= TURNS_OF_A_CHAIN_MAX, f"{command!r} leads to no end"
                 outcome = self._one_turn(chain.popleft(), now)
-                replies.extend(outcome.replies)
+                if outcome.replies:  # most often of one turn: those to many are made later
+                    replies = [*replies, *outcome.replies] if replies else outcome.replies
                 if outcome.job is not None:
                     jobs.append(outcome.job)
                 chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
@@ -529,7 +530,7 @@ class Shard:
             Reply(reply.token, refused(reply.response, error_code, reply.token.api_version))
             for reply in self._unsent
         ]
-        self._unsent = []
+        self._unsent = ()
         for group in groups:
             waiting.extend(parked_refusals(group, error_code))
         answered: set[ReplyToken] = set()

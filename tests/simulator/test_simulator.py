@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import pending_answers, shard
+from coordinator import outcome, pending_answers, shard
 from coordinator.events import AnyEvent
 from tests.simulator.checkers import Checkers
 from tests.simulator.node import Node
@@ -45,6 +45,7 @@ def test_every_promise_is_kept_while_answers_go_out_one_by_one(
     """
     for module in (pending_answers, shard):
         monkeypatch.setattr(module, "SENT_AT_ONCE", 1)
+    monkeypatch.setattr(outcome, "MADE_AT_ONCE", 0)
     monkeypatch.setattr(Checkers, "_fetch_answered", lambda *_: None)
     simulate(seed)
 

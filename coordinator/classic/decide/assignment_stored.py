@@ -6,6 +6,8 @@ over it. This is the one thing that takes effect when stored rather than when de
 Kafka's counterpart: the `appendFuture` in `GroupMetadataManager.classicGroupSyncToClassicGroup`.
 """
 
+from collections.abc import Mapping, Sequence
+
 from coordinator.classic import events
 from coordinator.classic.commands import (
     AssignmentStored,
@@ -14,10 +16,10 @@ from coordinator.classic.commands import (
     RefuseAssignment,
 )
 from coordinator.classic.decide.sessions import beat_ops
-from coordinator.classic.group_view import ClassicGroupView
-from coordinator.outcome import Outcome, Reply
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
+from coordinator.outcome import Outcome, Reply, replies_to_many
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.names import GenerationId, GroupState
+from protocol.names import GenerationId, GroupState, MemberId
 from seams.now import Now
 
 
@@ -37,18 +39,6 @@ def decide_assignment_stored(
         )
         return Outcome(events=(dropped,))
     waiting = [m for m in group.members.values() if m.awaiting_sync is not None]
-    replies = [
-        Reply(
-            m.awaiting_sync,
-            SyncGroupResponse(
-                protocol_type=group.protocol_type,
-                protocol_name=group.protocol_name,
-                assignment=command.assignments.get(m.member_id, b""),
-            ),
-        )
-        for m in waiting
-        if m.awaiting_sync is not None
-    ]
     stabilized = events.GroupStabilized(
         group_id=group.group_id,
         at_ms=now.wall_ms,
@@ -57,7 +47,36 @@ def decide_assignment_stored(
         assignments=command.assignments,
         answered=tuple(m.member_id for m in waiting),
     )
-    return Outcome(replies=replies, events=(stabilized,), ops=beat_ops(group, waiting, now))
+    return Outcome(
+        replies=_answers(group, waiting, command.assignments),
+        events=(stabilized,),
+        ops=beat_ops(group, waiting, now),
+    )
+
+
+def _answers(
+    group: ClassicGroupView,
+    waiting: list[ClassicMemberView],
+    assignments: Mapping[MemberId, bytes],
+) -> Sequence[Reply]:
+    protocol_type, protocol_name = group.protocol_type, group.protocol_name
+    member_ids = [member.member_id for member in waiting]
+    tokens = [member.awaiting_sync for member in waiting]
+
+    def make(first: int, end: int) -> list[Reply]:
+        replies: list[Reply] = []
+        for n in range(first, end):
+            token = tokens[n]
+            assert token is not None
+            answer = SyncGroupResponse(
+                protocol_type=protocol_type,
+                protocol_name=protocol_name,
+                assignment=assignments.get(member_ids[n], b""),
+            )
+            replies.append(Reply(token, answer))
+        return replies
+
+    return replies_to_many(len(waiting), make)
 
 
 def decide_refuse_assignment(

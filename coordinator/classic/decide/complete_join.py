@@ -6,6 +6,7 @@ stored before the joins are answered, in a record of its own; see generation_rec
 Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.classic import events
@@ -19,7 +20,7 @@ from coordinator.classic.generation_record import end_generation_record, generat
 from coordinator.classic.generations import next_generation
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import subscribed_topics
-from coordinator.outcome import Outcome, Reply
+from coordinator.outcome import Outcome, Reply, replies_to_many
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
 from protocol.names import GenerationId, MemberId
@@ -172,23 +173,23 @@ def _answers(
     leader_id: MemberId,
     generation_id: GenerationId,
     protocol_name: str,
-) -> list[Reply]:
+) -> Sequence[Reply]:
     """All get the generation; the leader also gets its members, absent ones included."""
     assert group.protocol_type is not None
     protocol = (group.protocol_type, protocol_name)
-    replies = []
-    for member in joined:
-        is_leader = member.member_id == leader_id
-        listed = members_for_leader(group.members.values(), protocol_name) if is_leader else ()
-        assert member.awaiting_join is not None
-        replies.append(
-            generation_answer(
-                member.awaiting_join,
-                generation_id,
-                protocol,
-                leader_id,
-                member.member_id,
-                listed,
+    member_ids = [member.member_id for member in joined]
+    tokens = [member.awaiting_join for member in joined]
+    listed = members_for_leader(group.members.values(), protocol_name)
+
+    def make(first: int, end: int) -> list[Reply]:
+        replies: list[Reply] = []
+        for n in range(first, end):
+            member_id, token = member_ids[n], tokens[n]
+            assert token is not None
+            members = listed if member_id == leader_id else ()
+            replies.append(
+                generation_answer(token, generation_id, protocol, leader_id, member_id, members)
             )
-        )
-    return replies
+        return replies
+
+    return replies_to_many(len(joined), make)
