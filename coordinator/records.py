@@ -15,7 +15,7 @@ from functools import cache, lru_cache, partial
 from struct import Struct
 from struct import error as struct_error
 from sys import intern
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 from coordinator.group import CommittedOffset
 from coordinator.record_schemas import (
@@ -332,15 +332,23 @@ def group_record_of_parts(
     protocol_name: str | None,
     leader_id: str | None,
     state_since_ms: int,
-    parts: Mapping[MemberId, bytes],
+    members: int,
+    parts: Sequence[bytes],
 ) -> Record:
-    """The same record, of members that are written already: see `member_part`."""
+    """The same record, of members that are written already: see `member_part`. `members`: how many.
+
+    Their parts are in the order of `members_in_order`.
+    """
     value = GroupMetadataValue(
         protocol_type or "", generation_id, protocol_name, leader_id or None, state_since_ms, ()
     )
-    written = [_group_writer()(value)[: -_INT32.size], _INT32.pack(len(parts))]
-    written += [parts[MemberId(member_id)] for member_id in hash_map_order([*parts])]
-    return Record(group_metadata_key(group_id), b"".join(written))
+    head = [_group_writer()(value)[: -_INT32.size], _INT32.pack(members)]
+    return Record(group_metadata_key(group_id), b"".join([*head, *parts]))
+
+
+def members_in_order(member_ids: Iterable[MemberId]) -> list[MemberId]:
+    """As Kafka writes them: in the order of its HashMap of members."""
+    return cast("list[MemberId]", hash_map_order([*member_ids]))
 
 
 def member_part(member: MemberDescription) -> bytes:
@@ -362,7 +370,11 @@ def member_part(member: MemberDescription) -> bytes:
 
 def bytes_part(value: bytes) -> bytes:
     """Bytes behind their length."""
-    return _INT32.pack(len(value)) + value
+    return length_part(len(value)) + value
+
+
+def length_part(length: int) -> bytes:
+    return _INT32.pack(length)
 
 
 @cache

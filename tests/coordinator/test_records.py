@@ -27,7 +27,9 @@ from coordinator.records import (
     group_metadata_record,
     group_record_of_parts,
     group_tombstone,
+    length_part,
     member_part,
+    members_in_order,
     offset_commit_key,
     offset_commit_value,
     read_offset_commit_value,
@@ -157,12 +159,12 @@ MEMBERS: Final = st.builds(
 def test_a_record_put_together_from_parts_is_the_record(
     members: list[StoredMember], name: str | None
 ) -> None:
-    parts = {
-        member.member_id: member_part(member)
-        + bytes_part(member.subscription)
-        + bytes_part(member.assignment)
-        for member in members
-    }
+    by_id = {member.member_id: member for member in members}
+    parts: list[bytes] = []
+    for member_id in members_in_order(by_id):
+        member = by_id[member_id]
+        parts += [member_part(member), bytes_part(member.subscription)]
+        parts += [length_part(len(member.assignment)), member.assignment]
     written = group_record_of_parts(
         GroupId("g"),
         protocol_type=name,
@@ -170,6 +172,7 @@ def test_a_record_put_together_from_parts_is_the_record(
         protocol_name=name,
         leader_id=name,
         state_since_ms=5,
+        members=len(members),
         parts=parts,
     )
     assert written == group_metadata_record(

@@ -19,7 +19,9 @@ from coordinator.records import (
     batch_bytes_at_most,
     bytes_part,
     group_record_of_parts,
+    length_part,
     member_part,
+    members_in_order,
 )
 from coordinator.settings import GroupSettings
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -136,23 +138,28 @@ def _park(
 
 def _record(group: ClassicGroupView, assignments: Mapping[MemberId, bytes]) -> Record:
     """The generation with all its members: one record, stored whole or not at all."""
-    subscriptions: dict[Protocols, bytes] = {}  # most members offer the same
-    parts: dict[MemberId, bytes] = {}
-    for member_id, member in group.members.items():
-        protocols = member.protocols
-        subscription = subscriptions.get(protocols)
-        if subscription is None:
-            subscription = bytes_part(member.metadata_for(group.protocol_name))
-            subscriptions[protocols] = subscription
-        begins = member_part(member) if member.parts is None else member.parts[1]
-        parts[member_id] = begins + subscription + bytes_part(assignments.get(member_id, b""))
+    members, protocol_name = group.members, group.protocol_name
+    protocols: Protocols | None = None
+    subscription = b""
+    parts: list[bytes] = []
+    for member_id in members_in_order(members):
+        member = members[member_id]
+        if member.protocols is not protocols:  # most members offer the same
+            protocols = member.protocols
+            subscription = bytes_part(member.metadata_for(protocol_name))
+        parts.append(member_part(member) if member.parts is None else member.parts[1])
+        parts.append(subscription)
+        assignment = assignments.get(member_id, b"")
+        parts.append(length_part(len(assignment)))
+        parts.append(assignment)
     return group_record_of_parts(
         group.group_id,
         protocol_type=group.protocol_type,
         generation_id=group.generation_id,
-        protocol_name=group.protocol_name,
+        protocol_name=protocol_name,
         leader_id=group.leader_id,
         state_since_ms=group.state_since_ms,
+        members=len(members),
         parts=parts,
     )
 
