@@ -29,6 +29,9 @@ OVER_MUTATION_QUOTA: Final = ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 TOO_MANY_PARTITIONS: Final = ApiError(
     ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
 )
+TOO_MANY_RECORDS: Final = ApiError(
+    ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+)
 MALFORMED_BY_CLIENT: Final = ApiError(
     ErrorCode.INVALID_REQUEST,
     "This most likely occurs because of a request being malformed by the client library or the "

@@ -15,6 +15,10 @@ from protocol.names import TopicName
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """Of one CreateTopics; a constant in Kafka too (`ReplicationControlManager`)."""
 
+MAX_RECORDS_PER_REQUEST: Final = 10_000
+"""Topics, partitions and configs that one CreateTopics creates together: each is a record of
+Kafka's controller (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
+
 
 TOPIC_PARTITIONS_MAX: Final = 100_000
 """Of one topic. Each has an entry in the table, in every Metadata response and, with its first

@@ -29,12 +29,13 @@ from topics.api_error import (
     DUPLICATE_TOPIC,
     OVER_MUTATION_QUOTA,
     TOO_MANY_PARTITIONS,
+    TOO_MANY_RECORDS,
     ApiError,
     disk_error,
 )
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import TopicRegistry
-from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
+from topics.settings import MAX_PARTITIONS_PER_REQUEST, MAX_RECORDS_PER_REQUEST, TopicSettings
 from topics.topic import NewTopic
 from topics.topic_rights import NONE_FORBIDDEN, forbidden_topics
 
@@ -74,12 +75,13 @@ class CreateTopicsHandler:
         )
         permitted = set(named) - forbidden
         requested = [topic for topic in request.topics if topic.name in permitted]
-        too_many = sum(map(self._requested_partitions, requested)) > MAX_PARTITIONS_PER_REQUEST
-        results_by_name = [
-            (topic.name, TOO_MANY_PARTITIONS if too_many else self._permit(topic, token))
-            for topic in requested
-        ]
+        if sum(map(self._requested_partitions, requested)) > MAX_PARTITIONS_PER_REQUEST:
+            return _all_refused(request, TOO_MANY_PARTITIONS)
+        results_by_name = [(topic.name, self._permit(topic, token)) for topic in requested]
         valid = [result for _, result in results_by_name if isinstance(result, NewTopic)]
+        records = sum(1 + topic.partitions + len(topic.configs) for topic in valid)
+        if records > MAX_RECORDS_PER_REQUEST:
+            return _all_refused(request, TOO_MANY_RECORDS)
         disk: ApiError | None = None
         if valid and not request.validate_only:
             try:
@@ -245,6 +247,11 @@ class CreateTopicsHandler:
                 for entry in self._registry.configs.entries(topic.configs)
             ],
         )
+
+
+def _all_refused(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
+    """One as often as it is named, as in Kafka: the request failed, and not its topics."""
+    return CreateTopicsResponse(topics=[_refusal(topic.name, error) for topic in request.topics])
 
 
 def _refusal(name: TopicName, error: ApiError) -> CreatableTopicResult:

@@ -258,6 +258,10 @@ def a_request_has_a_limit_of_partitions(script: Script) -> None:
     a = script.client("a")
     name, other = (TopicName(f"{script.group}.{part}") for part in ("t", "other"))
     create(a, CreatableTopic(name, 10_001, 1), only_validate=True, version=4)
+    create(a, CreatableTopic(name, 10_000, 1), only_validate=True, version=4)
+    create(a, CreatableTopic(name, 9_999, 1), only_validate=True, version=4)
+    twice = [CreatableTopic(name, 1, 1), CreatableTopic(name, 1, 1)]
+    create(a, *twice, CreatableTopic(f"{name}-large", 10_000, 1), only_validate=True, version=4)
     two = CreatableTopic(name, 9_999, 1), CreatableTopic(other, 2, 1)
     create(a, *two, only_validate=True, version=4)
 

@@ -152,8 +152,34 @@ def test_a_topic_needs_partitions(plane: Plane, partitions: int) -> None:
 def test_ten_thousand_partitions_are_the_most_that_one_request_may_ask(plane: Plane) -> None:
     results = create(plane, topic("a", 9_999), topic("b", 2), validate_only=True)
     assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
-    results = create(plane, topic("a", 9_999), topic("b", 1), validate_only=True)
+    results = create(plane, topic("a", 9_997), topic("b", 1), validate_only=True)
     assert {result.error_code for result in results} == {ErrorCode.NONE}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "configs", "is_refused"),
+    [(9_999, 0, False), (10_000, 0, True), (9_997, 2, False), (9_998, 2, True)],
+)
+def test_topics_partitions_and_configs_of_a_request_are_ten_thousand_at_most(
+    plane: Plane, partitions: int, configs: int, *, is_refused: bool
+) -> None:
+    """Kafka's controller writes a record for each."""
+    named = dict([("retention.ms", "5"), ("segment.bytes", "1048576")][:configs])
+    (result,) = create(plane, topic("a", partitions, configs=named), validate_only=True)
+    assert (result.error_code is ErrorCode.POLICY_VIOLATION) == is_refused
+    expected = "Unable to perform excessively large batch operation." if is_refused else None
+    assert result.error_message == expected
+
+
+@pytest.mark.parametrize("partitions", [5_000, 5_001])
+def test_a_request_that_is_too_large_fails_for_every_topic_as_often_as_it_is_named(
+    plane: Plane, partitions: int
+) -> None:
+    named = ("twice", "twice", "bad/name", "a", "b")
+    results = create(plane, *(topic(name, partitions) for name in named), validate_only=True)
+    assert tuple(result.name for result in results) == named
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+    assert create(plane, topic("a"))[0].error_code is ErrorCode.NONE, "nothing was created"
 
 
 def test_a_config_without_a_value_is_refused(plane: Plane) -> None:
