@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from protocol.names import TopicName
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
-"""Of one CreateTopics; a constant in Kafka too (`ReplicationControlManager`)."""
+"""Of one CreateTopics or CreatePartitions; a constant of Kafka's `ReplicationControlManager`."""
 
 MAX_RECORDS_PER_REQUEST: Final = 10_000
 """Topics, partitions and configs that one CreateTopics creates together: each is a record of

@@ -53,10 +53,12 @@ def answer_create_partitions(
     results += [
         CreatePartitionsTopicResult(name, *_FORBIDDEN) for name in names if name in forbidden
     ]
+    left = MAX_PARTITIONS_PER_REQUEST
     for requested in request.topics:
         if times[requested.name] == 1 and requested.name not in forbidden:
-            error = _fault(requested, registry, node_id)
+            error = _fault(requested, registry, node_id, left)
             if error is None:
+                left -= requested.count - (registry.partition_count(requested.name) or 0)
                 error = yield from _grow(
                     requested, token, registry, throttle, validate_only=request.validate_only
                 )
@@ -65,12 +67,12 @@ def answer_create_partitions(
 
 
 def _fault(
-    requested: CreatePartitionsTopic, registry: TopicRegistry, node_id: int
+    requested: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, most: int
 ) -> ApiError | None:
     topic = registry.by_name(requested.name)
     if topic is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    fault = _count_fault(requested, len(topic.partitions)) or _assignments_fault(
+    fault = _count_fault(requested, len(topic.partitions), most) or _assignments_fault(
         requested, len(topic.partitions), node_id
     )
     if fault is not None:
@@ -104,7 +106,8 @@ def _grow(
     return _DONE
 
 
-def _count_fault(requested: CreatePartitionsTopic, present: int) -> ApiError | None:
+def _count_fault(requested: CreatePartitionsTopic, present: int, most: int) -> ApiError | None:
+    """`most`: how many may be added yet."""
     if requested.count == present:
         text = f"Topic already has {present} partition(s)."
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
@@ -114,7 +117,7 @@ def _count_fault(requested: CreatePartitionsTopic, present: int) -> ApiError | N
             f"{requested.count} would not be an increase."
         )
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
-    if requested.count - present > MAX_PARTITIONS_PER_REQUEST:
+    if requested.count - present > most:
         return TOO_MANY_PARTITIONS
     if requested.count > TOPIC_PARTITIONS_MAX:
         text = f"A topic can have {TOPIC_PARTITIONS_MAX} partitions, not {requested.count}."

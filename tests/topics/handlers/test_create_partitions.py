@@ -127,6 +127,20 @@ def test_a_million_partitions_are_too_many(plane: Plane) -> None:
     assert grow(plane, "a", 1_000_000).error_code is ErrorCode.POLICY_VIOLATION
 
 
+def test_the_topics_of_a_request_grow_by_ten_thousand_partitions_at_most(plane: Plane) -> None:
+    for name in ("a", "b", "c"):
+        plane.given(name)
+    counts = {"a": 5_002, "b": 5_001, "c": 5_000}  # each has one already
+    topics = tuple(CreatePartitionsTopic(TopicName(n), count, None) for n, count in counts.items())
+    request = CreatePartitionsRequest(topics, validate_only=True)
+    results = plane.ask(request, 3, CreatePartitionsResponse).results
+    assert [result.error_code for result in results] == [
+        ErrorCode.NONE,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.NONE,
+    ]
+
+
 def test_a_disk_error_is_returned(plane: Plane) -> None:
     plane.given("a")
     plane.store.room = 0
