@@ -1,7 +1,7 @@
 """Stalls: how long the turns of a daemon's event loop take while everything happens at once.
 
     .venv/bin/python -m bench.stalls [--members 10000] [--joining 5000] [--offsets 100000]
-        [--seconds 30]
+        [--protocol classic|consumer] [--seconds 30]
 
 A daemon starts on a directory with that many offsets, so groups are loaded while 10,000 members in
 groups of ten join. They send a heartbeat each 3 s and a commit each 5 s. Beside them one group of
@@ -23,17 +23,23 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import uvloop
+from msgspec.structs import replace
 
 from bench.daemon import NO_TOPICS
 from bench.running_daemon import when_ready
 from protocol.codec import decode_response, encode_request
 from protocol.headers import RequestHeader
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    HeartbeatTopicPartitions,
+)
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -48,6 +54,8 @@ from protocol.names import ApiKey, ErrorCode
 GROUP_SIZE: Final = 10
 TOPIC: Final = "stalls"
 PARTITIONS: Final = 10
+MANY_TOPIC: Final = "many"
+LEAVE_EPOCH: Final = -1
 BLOCKS: Final = 50
 """Members of one group have a connection each; members of some groups share them."""
 
@@ -78,6 +86,7 @@ VERSIONS: Final = {
     ApiKey.JOIN_GROUP: 9,
     ApiKey.SYNC_GROUP: 5,
     ApiKey.HEARTBEAT: 4,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
     ApiKey.OFFSET_COMMIT: 9,
 }
 SETTINGS: Final = {
@@ -367,6 +376,46 @@ class Member:
                 await self.commit()
 
 
+class ConsumerMember:
+    """A member by KIP-848, of a group in which a fifth of the members owns a partition."""
+
+    owners = 0  # of all
+
+    def __init__(self, wire: Wire, number: int, count: int) -> None:
+        self._wire = wire
+        self._phase_s = number / count
+        self._count = count
+
+    async def join(self) -> None:
+        """A heartbeat each second until a fifth of the members own partitions; then it leaves."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id="many-consumers",
+            member_id=str(uuid4()),
+            rebalance_timeout_ms=300_000,
+            subscribed_topic_names=(MANY_TOPIC,),
+            topic_partitions=(),
+        )
+        await asyncio.sleep(self._phase_s)
+        steady: dict[str, Any] = {"rebalance_timeout_ms": -1, "subscribed_topic_names": None}
+        owned: Sequence[HeartbeatTopicPartitions] = ()
+        while ConsumerMember.owners < self._count // 5:
+            answer = await self._wire.ask(request)
+            assert answer.error_code is ErrorCode.NONE, answer
+            acknowledged = None
+            if answer.assignment is not None:
+                acknowledged = answer.assignment.topic_partitions
+                ConsumerMember.owners += bool(acknowledged) - bool(owned)
+                owned = acknowledged
+            request = replace(
+                request,
+                member_epoch=answer.member_epoch,
+                topic_partitions=acknowledged,
+                **steady,
+            )
+            await asyncio.sleep(0 if acknowledged is not None else 1.0)
+        await self._wire.ask(replace(request, member_epoch=LEAVE_EPOCH, topic_partitions=None))
+
+
 async def fill(port: int, offsets: int) -> None:
     """Commits of groups without members."""
     wires = [await connect(port) for _ in range(8)]
@@ -381,8 +430,9 @@ async def fill(port: int, offsets: int) -> None:
     await asyncio.gather(*(some(wire, number) for number, wire in enumerate(wires)))
 
 
-async def make_topic(wire: Wire) -> None:
-    await wire.ask(CreateTopicsRequest(topics=(CreatableTopic(TOPIC, FILLED_PARTITIONS, 1),)))
+async def make_topic(wire: Wire, name: str = TOPIC, partitions: int = FILLED_PARTITIONS) -> None:
+    made = await wire.ask(CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 1),)))
+    assert made.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), made
 
 
 async def use(port: int, admin_port: int, arguments: argparse.Namespace) -> dict[str, float]:
@@ -404,19 +454,25 @@ async def use(port: int, admin_port: int, arguments: argparse.Namespace) -> dict
     until_s = time.monotonic() + arguments.seconds
     living = [member.live(until_s, n / len(members)) for n, member in enumerate(members)]
     await asyncio.gather(
-        *living, join_many(port, arguments.joining), scrape_until(admin_port, until_s)
+        *living,
+        join_many(port, arguments.joining, arguments.protocol),
+        scrape_until(admin_port, until_s),
     )
     for wire in wires:
         wire.close()
     return await scrape(admin_port)
 
 
-async def join_many(port: int, count: int) -> None:
+async def join_many(port: int, count: int, protocol: str) -> None:
     await asyncio.sleep(HEARTBEAT_S)
     wires = [await connect(port) for _ in range(count)]
-    members = [Member(wire, "many") for wire in wires]
+    if protocol == "consumer":
+        await make_topic(wires[0], MANY_TOPIC, max(count // 5, 1))
+        joins = [ConsumerMember(wire, number, count) for number, wire in enumerate(wires)]
+    else:
+        joins = [Member(wire, "many") for wire in wires]
     began_s = time.monotonic()
-    await asyncio.gather(*(member.join() for member in members))
+    await asyncio.gather(*(member.join() for member in joins))
     print(f"{count} members formed one group in {time.monotonic() - began_s:.1f} s", flush=True)
     for wire in wires:
         wire.close()
@@ -484,6 +540,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--joining", type=int, default=5_000)
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     parser.add_argument("--offsets", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30.0)
     arguments = parser.parse_args()
