@@ -58,10 +58,12 @@ def answer_create_partitions(
         if times[requested.name] == 1 and requested.name not in forbidden:
             error = _fault(requested, registry, node_id, left)
             if error is None:
-                left -= requested.count - (registry.partition_count(requested.name) or 0)
+                additional = requested.count - (registry.partition_count(requested.name) or 0)
                 error = yield from _grow(
                     requested, token, registry, throttle, validate_only=request.validate_only
                 )
+                if error is _DONE:
+                    left -= additional
             results.append(CreatePartitionsTopicResult(requested.name, *error))
     return CreatePartitionsResponse(results=results)
 

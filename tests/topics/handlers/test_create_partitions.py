@@ -147,3 +147,12 @@ def test_a_disk_error_is_returned(plane: Plane) -> None:
     result = grow(plane, "a", 2)
     assert result.error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert result.error_message == "The disk refused: Too many open files"
+
+
+def test_what_a_disk_refused_is_not_counted_against_the_limit(plane: Plane) -> None:
+    plane.given("a")
+    plane.given("b")
+    plane.store.room = 0
+    topics = tuple(CreatePartitionsTopic(TopicName(name), 9_000, None) for name in ("a", "b"))
+    results = plane.ask(CreatePartitionsRequest(topics), 3, CreatePartitionsResponse).results
+    assert [result.error_code for result in results] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
