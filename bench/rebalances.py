@@ -33,6 +33,7 @@ from protocol.consumer_protocol import (
     write_assignment,
 )
 from protocol.messages.consumer_group_heartbeat import (
+    LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     HeartbeatTopicPartitions,
 )
@@ -41,7 +42,6 @@ from protocol.names import ApiKey, ErrorCode, GroupId, GroupState
 
 SIZES: Final = "10,100,500,1000"
 JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 LONGEST_SHOWN: Final = 4
 PARTITIONS_PER_MEMBER: Final = 2
 ASSIGNMENT_INTERVAL_S: Final = 1.0

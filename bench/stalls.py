@@ -37,6 +37,7 @@ from bench.running_daemon import when_ready
 from protocol.codec import decode_response, encode_request
 from protocol.headers import RequestHeader
 from protocol.messages.consumer_group_heartbeat import (
+    LEAVE_EPOCH,
     ConsumerGroupHeartbeatRequest,
     HeartbeatTopicPartitions,
 )
@@ -55,7 +56,6 @@ GROUP_SIZE: Final = 10
 TOPIC: Final = "stalls"
 PARTITIONS: Final = 10
 MANY_TOPIC: Final = "many"
-LEAVE_EPOCH: Final = -1
 BLOCKS: Final = 50
 """Members of one group have a connection each; members of some groups share them."""
 
@@ -381,13 +381,13 @@ class ConsumerMember:
 
     owners = 0  # of all
 
-    def __init__(self, wire: Wire, number: int, count: int) -> None:
+    def __init__(self, wire: Wire, phase_s: float, partitions: int) -> None:
         self._wire = wire
-        self._phase_s = number / count
-        self._count = count
+        self._phase_s = phase_s
+        self._partitions = partitions
 
     async def join(self) -> None:
-        """A heartbeat each second until a fifth of the members own partitions; then it leaves."""
+        """A heartbeat each second until each partition has an owner of its own; then it leaves."""
         request = ConsumerGroupHeartbeatRequest(
             group_id="many-consumers",
             member_id=str(uuid4()),
@@ -398,7 +398,7 @@ class ConsumerMember:
         await asyncio.sleep(self._phase_s)
         steady: dict[str, Any] = {"rebalance_timeout_ms": -1, "subscribed_topic_names": None}
         owned: Sequence[HeartbeatTopicPartitions] = ()
-        while ConsumerMember.owners < self._count // 5:
+        while ConsumerMember.owners < self._partitions:
             answer = await self._wire.ask(request)
             assert answer.error_code is ErrorCode.NONE, answer
             acknowledged = None
@@ -467,8 +467,9 @@ async def join_many(port: int, count: int, protocol: str) -> None:
     await asyncio.sleep(HEARTBEAT_S)
     wires = [await connect(port) for _ in range(count)]
     if protocol == "consumer":
-        await make_topic(wires[0], MANY_TOPIC, max(count // 5, 1))
-        joins = [ConsumerMember(wire, number, count) for number, wire in enumerate(wires)]
+        partitions = max(count // 5, 1)
+        await make_topic(wires[0], MANY_TOPIC, partitions)
+        joins = [ConsumerMember(wire, n / count, partitions) for n, wire in enumerate(wires)]
     else:
         joins = [Member(wire, "many") for wire in wires]
     began_s = time.monotonic()

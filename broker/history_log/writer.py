@@ -169,16 +169,12 @@ class HistoryLog:
         """
         self._views, self._attach = views, attach
         self._partitions = max(self._partitions, sum(key.topic == HISTORY_TOPIC for key in views()))
-        for partition in self._open_all():
-            for _ in self._restore(self._tail(partition), self.index):
-                pass
+        self._restore_all(self._open_all(), self.index)
 
     def reopen(self) -> None:
         """The journal accepts writes again: only what it had stored has happened."""
         restored = self.index.without_stories()
-        for partition in self._reopen_logs():
-            for _ in self._restore(self._tail(partition), restored):
-                pass
+        self._restore_all(self._reopen_logs(), restored)
         self._continue_with(restored)
 
     async def reopen_in_slices(self) -> None:
@@ -247,6 +243,11 @@ class HistoryLog:
             return read_tail(self.view(partition), TAIL_BYTES)
         except Exception as error:  # noqa: BLE001 - reported by `_restore`
             return error
+
+    def _restore_all(self, partitions: Sequence[int], index: HistoryIndex) -> None:
+        for partition in partitions:
+            for _ in self._restore(self._tail(partition), index):
+                pass
 
     def _restore(self, tail: HistoryTail | Exception, index: HistoryIndex) -> Iterator[None]:
         """Add the tail of a partition to the index; others may run between two slices."""

@@ -8,6 +8,7 @@ Linux 6.2 the size of /proc/self/fd is their number; before, they are counted in
 import os
 import resource
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -49,6 +50,7 @@ def read_process_numbers(proc: Path = PROC) -> ProcessNumbers | None:
     )
 
 
+@cache
 def _boot_time_s(proc: Path) -> int:
     for line in (proc / "stat").read_bytes().splitlines():
         if line.startswith(_BOOT_TIME):

@@ -122,12 +122,9 @@ def slow_joiners(
     if last is None:
         return
     size = max(last.members_before, last.members_after or 0)  # new members have waited as well
-    if size < 2 or not last.waited_for:
+    if size < 2:
         return
-    timeouts_ms: dict[str, int] = {}
-    for part in group.members_in_parts():
-        timeouts_ms.update((m.identity.member_id, m.rebalance_timeout_ms) for m in part)
-        yield None
+    slow: list[tuple[MemberWait, int]] = []  # with the delay in ms
     for wait in last.waited_for:
         if last.group_type:
             if (wait.waited_ms or 0) >= limits.slow_join_ms and wait.end in _REVOKED:
@@ -138,8 +135,13 @@ def slow_joiners(
         delay_ms = wait.join_delay_ms
         if delay_ms is None:
             delay_ms = last.duration_ms or 0
-        if delay_ms < limits.slow_join_ms:
-            continue
+        if delay_ms >= limits.slow_join_ms:
+            slow.append((wait, delay_ms))
+    timeouts_ms: dict[str, int] = {}
+    for part in group.members_in_parts() if slow else ():
+        timeouts_ms.update((m.identity.member_id, m.rebalance_timeout_ms) for m in part)
+        yield None
+    for wait, delay_ms in slow:
         timeout_ms = timeouts_ms.get(wait.member.member_id)
         took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
         of = "" if not timeout_ms else f" (allowed: {duration(timeout_ms)})"
