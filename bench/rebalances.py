@@ -211,11 +211,15 @@ class ClassicGroup:
 class ConsumerGroup:
     """Members that give back at once what they are to give back."""
 
-    def __init__(self, rig: TimedRig, size: int, _: int) -> None:
+    def __init__(self, rig: TimedRig, size: int, partitions: int) -> None:
         self.rig = rig
         self.group_id = f"consumers-{next(rig.names)}"
-        self.topic = f"topic-{size}"
-        rig.create_topic(self.topic, size * PARTITIONS_PER_MEMBER)
+        self.topics = tuple(
+            f"{self.group_id}-{n}" for n in range(partitions or PARTITIONS_PER_MEMBER)
+        )
+        for topic in self.topics:
+            rig.create_topic(topic, size)
+            rig.longest.clear()
         self.seats: list[Seat] = []
         self.owned: dict[str, Any] = {}
         self.size = size
@@ -249,7 +253,7 @@ class ConsumerGroup:
             member_id=seat.member_id,
             member_epoch=JOIN_EPOCH,
             rebalance_timeout_ms=60_000,
-            subscribed_topic_names=(self.topic,),
+            subscribed_topic_names=self.topics,
             topic_partitions=(),
         )
         self.owned[seat.member_id] = ()

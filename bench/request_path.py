@@ -165,7 +165,9 @@ class Rig:
         self.create_topic(TOPIC, 500)
 
     def create_topic(self, name: str, partitions: int) -> None:
-        Seat(self, "").ask(CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 1),)))
+        request = CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 1),))
+        answer = Seat(self, "").ask(request)
+        assert answer.topics[0].error_code is ErrorCode.NONE, answer
 
     def turn(self) -> None:
         """One flush, and the loop as long as it has something to do at once."""

@@ -373,7 +373,7 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
         default=True,
     )
     rollcall_consumer_assignor_inline_max: int = integer(
-        1_000_000,
+        500_000,
         "Members times subscribed partitions of a consumer group up to which its assignment is "
         "computed at once, which takes some 1 to 5 ms. A larger one is computed in a thread; its "
         "members get it with their next heartbeats.",

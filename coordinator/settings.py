@@ -61,8 +61,8 @@ class GroupSettings(Struct, frozen=True):
     # Kafka has no such limits; docs/differences.md says what happens at each.
     groups_max: int = 200_000  # rollcall.groups.max: some 1.5 KB each, without members
     pending_members_max: int = 10_000  # rollcall.group.pending.members.max: ids out, a group
-    # rollcall.consumer.assignor.inline.max: members x partitions; such an assignment takes 1-5 ms
-    assignor_inline_max: int = 1_000_000
+    # rollcall.consumer.assignor.inline.max: members x partitions; the turn takes up to 10 ms
+    assignor_inline_max: int = 500_000
     # A generation is written down before its joins are answered; docs/adr. False = Kafka.
     generation_records: bool = True
     # The protocol's original design, where Kafka left it; docs/differences.md. False = Kafka.

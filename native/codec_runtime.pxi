@@ -6,8 +6,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF, PyObject
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
+from functools import cache
 from importlib import import_module
 
 import msgspec
@@ -66,8 +67,13 @@ def _import(module, name):
     return getattr(import_module(module), name)
 
 
+@cache
+def _fields(cls):
+    return {field.name: field for field in msgspec.structs.fields(cls)}
+
+
 def _default(cls, name):
-    field, = [field for field in msgspec.structs.fields(cls) if field.name == name]
+    field = _fields(cls)[name]
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
     return field.default
@@ -95,6 +101,11 @@ cdef inline object field(object struct, Py_ssize_t at):
 
 cdef bint is_default(object value, object default):
     return value is default or (value is not None and default is not None and value == default)
+
+
+cdef bint has_items(object value) except *:
+    """Whether an array is not the empty one, its default; null is another value."""
+    return value is None or len(value) != 0
 
 
 # Reading. Beyond the end, and of what is odd, a read answers something and sets `odd`.
@@ -298,6 +309,27 @@ cdef inline int put_length(Out* o, Py_ssize_t n, bint flexible, bint is_short) e
     if is_short and n > 0x7FFF: raise Odd
     if flexible: return put_uvarint(o, n + 1)
     return put_i16(o, n) if is_short else put_i32(o, n)
+
+
+cdef inline Py_ssize_t begin_tag(Out* o, int tag) except -1:
+    """Where the field begins, behind a place of one byte for its size."""
+    put_uvarint(o, tag)
+    put_8(o, 0)
+    return o.n
+
+
+cdef int end_tag(Out* o, Py_ssize_t start) except -1:
+    cdef Py_ssize_t size = o.n - start, rest = size >> 7, more = 0
+    while rest:
+        more += 1
+        rest >>= 7
+    if more:  # the size takes more than the one byte
+        if o.room - o.n < more: grow(o, more)
+        memmove(o.p + start + more, o.p + start, size)
+    o.n = start - 1
+    put_uvarint(o, size)
+    o.n += size
+    return 0
 
 
 cdef inline int put_raw(Out* o, bytes value, Py_ssize_t n) except -1:

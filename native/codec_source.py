@@ -24,7 +24,16 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.classic.generation_messages import GenerationBegunValue
-from coordinator.record_schemas import GroupMetadataValue, TargetAssignmentMemberValue
+from coordinator.record_schemas import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    GroupKey,
+    GroupMemberKey,
+    GroupMetadataValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+)
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.messages.offset_fetch import OffsetFetchResponsePartitions
 from protocol.names import ApiKey
@@ -64,10 +73,16 @@ RESPONSES_WRITTEN: Final = REQUESTS_READ
 RECORDS_WRITTEN: Final = (
     GenerationBegunValue,
     GroupMetadataValue,
+    GroupKey,
+    GroupMemberKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupMemberMetadataValue,
+    TargetAssignmentMetadataValue,
     TargetAssignmentMemberValue,
+    ConsumerGroupCurrentMemberAssignmentValue,
 )
-"""Values of records that have all members of a group, or that a rebalance writes for each of them.
-Other values of consumer groups always have tags, which are left to the oracle."""
+"""Values of records that have all members of a group, and what a rebalance of a consumer group
+writes for each of them."""
 
 _RUNTIME: Final = (
     "codec_runtime.pxi",
@@ -253,22 +268,20 @@ class _Source:
         with self.block(
             f"cdef int w_{cls.__name__}(Out* o, object m, int v, bint flexible) except -1:"
         ):
-            self.line("cdef Py_ssize_t n")
+            self.line("cdef Py_ssize_t n, start")
+            self.line("cdef int tags")
             self.line(f"if type(m) is not {cls.__name__}: raise Odd")
             for field in fields_of(cls):
-                self._write(cls, field)
-            self.line("if flexible: put_8(o, 0)")
+                if field.mark.tag is None:
+                    self._write(cls, field)
+            with self.block("if flexible:"):
+                self._write_tags(cls)
             self.line("return 0")
 
     def _write(self, cls: type[Struct], field: FieldSpec) -> None:
         mark, default = field.mark, _default(cls, field)
         value = f"field(m, {_offset(cls, field)})"
         condition = _in_version(mark)
-        if mark.tag is not None:
-            # Its default is not written, and without it there is no tag.
-            with self.block(f"if {condition or 'True'} and flexible:"):
-                self.line(f"if not is_default({value}, {default}): raise Odd")
-            return
         if condition:
             with self.block(f"if {condition}:"):
                 self._put(mark.wire, value, mark)
@@ -277,6 +290,45 @@ class _Source:
                     self.line(f"if not is_default({value}, {default}): raise Odd")
         else:
             self._put(mark.wire, value, mark)
+
+    def _write_tags(self, cls: type[Struct]) -> None:
+        """How many fields differ from their defaults, then each with its tag and its size."""
+        tagged = [field for field in fields_of(cls) if field.mark.tag is not None]
+        if not tagged:
+            self.line("put_8(o, 0)")
+            return
+        self.line("tags = 0")
+        for field in tagged:
+            with self.block(f"if {self._has_tag(cls, field)}:"):
+                self.line("tags += 1")
+        self.line("put_8(o, tags)")
+        for field in sorted(tagged, key=lambda field: field.mark.tag or 0):
+            with self.block(f"if {self._has_tag(cls, field)}:"):
+                self.line(f"start = begin_tag(o, {field.mark.tag})")
+                self._put_tagged(field.mark, f"field(m, {_offset(cls, field)})")
+                self.line("end_tag(o, start)")
+
+    def _has_tag(self, cls: type[Struct], field: FieldSpec) -> str:
+        """The condition that a tagged field is written: as `writer_source.py` has it."""
+        value, default = f"field(m, {_offset(cls, field)})", _default(cls, field)
+        differs = f"not is_default({value}, {default})"
+        if field.default == ():
+            differs = f"has_items({value})"
+        version = _in_version(field.mark)
+        return f"{version} and {differs}" if version else differs
+
+    def _put_tagged(self, mark: Mark, value: str) -> None:
+        """Null has another mark in a tag."""
+        match mark.wire:
+            case StructOf() if mark.nullable_since == NEVER:  # its default may be its empty struct
+                self.line("raise Odd")
+            case StructOf(cls):
+                self.line(f"part = {value}")
+                self.line("put_8(o, 0 if part is None else 1)")
+                with self.block("if part is not None:"):
+                    self.line(f"w_{cls.__name__}(o, part, v, flexible)")
+            case _:
+                self._put(mark.wire, value, mark)
 
     # Error codes
 

@@ -12,10 +12,10 @@ other threads run meanwhile. mypyc frees the old value of a field before it stor
 they would find the file that is being closed, or free it again; and it hands a generator out again
 before it has cleared it, so what they read would end early, without an error.
 
-So does what goes through much in a thread: assignors, entries of indexes, records of a batch that
-somebody looks for. A compiled loop lets no other thread run, however long it takes, except where
-the garbage collector calls back for many new objects; one that is interpreted gives way after some
-5 ms (`sys.getswitchinterval`).
+So does what goes through much in a thread: assignors, their input and their records, entries of
+indexes, records of a batch that somebody looks for. A compiled loop lets no other thread run,
+however long it takes, except where the garbage collector calls back for many new objects; one that
+is interpreted gives way after some 5 ms (`sys.getswitchinterval`).
 """
 
 from typing import Final
@@ -135,6 +135,8 @@ COMPILED: Final = tuple(
     history.recording.rebalance_tracker
     history.recording.reconciliation
     history.recording.recorder
+    history.recording.released_partitions
+    history.recording.target_moves
     history.repeats
     history.story
     history.verdicts.recent_activity

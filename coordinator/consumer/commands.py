@@ -13,6 +13,7 @@ from coordinator.consumer.assignors.assignor import Assignment
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.names import GroupId, GroupInstanceId, MemberId
 from seams.reply_token import ReplyToken
+from storage.api import RecordPair
 
 
 class ConsumerHeartbeat(Struct, frozen=True):
@@ -64,7 +65,7 @@ class TargetAssignmentComputed(Struct, frozen=True):
     """An assignor's result for this group epoch; it is dropped if the epoch has passed.
 
     `targets` has an entry for each member that the assignor was given, `instances` the instance ids
-    of the static ones.
+    of the static ones, `records` what the log keeps of each target that changes.
     """
 
     group_id: GroupId
@@ -74,6 +75,7 @@ class TargetAssignmentComputed(Struct, frozen=True):
     took_ms: int
     requested_at_ms: int  # another group may have its id by now, and wait for the same epoch
     instances: Mapping[MemberId, GroupInstanceId]
+    records: Mapping[MemberId, RecordPair]
 
 
 class TargetAssignmentFailed(Struct, frozen=True):

@@ -250,7 +250,7 @@ class ConsumerGroup(Group):
             self.state = GroupState.EMPTY
         elif self.epoch > self.assignment_epoch:
             self.state = GroupState.ASSIGNING
-        elif self._stable_by_epoch.get(self.assignment_epoch, 0) < len(self.members):
+        elif self.stable_count(self.assignment_epoch) < len(self.members):
             self.state = GroupState.RECONCILING
         else:
             self.state = GroupState.STABLE
@@ -260,6 +260,9 @@ class ConsumerGroup(Group):
         self.state = GroupState.DEAD
 
     # ------------------------------------------------------------ reading
+
+    def stable_count(self, epoch: int) -> int:
+        return self._stable_by_epoch.get(epoch, 0)
 
     def target_of(self, member_id: MemberId) -> Assignment:
         return self.targets.get(member_id, NO_ASSIGNMENT)

@@ -70,5 +70,8 @@ class ConsumerGroupView(GroupView, Protocol):
     def subscribed_regexes(self) -> Mapping[str, int]: ...
     @property
     def classic_member_count(self) -> int: ...
+    def stable_count(self, epoch: int, /) -> int:
+        """How many members are in state Stable in this epoch."""
+
     def target_of(self, member_id: MemberId, /) -> Assignment:
         """Its target assignment; empty if it has none."""

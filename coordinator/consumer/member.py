@@ -43,7 +43,7 @@ class ClassicMetadata(Struct, frozen=True):
     protocols: tuple[tuple[str, bytes], ...]  # (name, metadata), in its order of preference
 
 
-class ConsumerMemberMetadata(Struct, frozen=True):
+class ConsumerMemberMetadata(Struct, frozen=True, gc=False):
     """`subscribed_topic_regex` "" means none. `classic` is None for the consumer protocol."""
 
     member_id: MemberId
@@ -65,7 +65,7 @@ class ConsumerMemberMetadata(Struct, frozen=True):
         return MemberIdentity(self.member_id, self.instance_id, self.client_id, host, principal)
 
 
-class CurrentAssignment(Struct, frozen=True):
+class CurrentAssignment(Struct, frozen=True, gc=False):
     """What a member owns. Partitions in `pending_revocation` are its own until it confirms.
 
     `member_epoch` -2 (LEAVE_STATIC_EPOCH): a static member that left for a while.

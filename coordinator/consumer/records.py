@@ -36,7 +36,7 @@ from coordinator.record_schemas import (
 from protocol.compiler import writer
 from protocol.names import GroupId, MemberId, TopicId, TopicName
 from protocol.schema import Message
-from storage.api import Record, RecordPair
+from storage.api import RecordPair
 
 GROUP_EPOCH: Final = 3
 LEGACY_PARTITION_METADATA: Final = 4  # written by Kafka up to 4.0; only read
@@ -62,7 +62,7 @@ def event_records(event: events.ConsumerEvent) -> Sequence[RecordPair]:
         case events.GroupEpochBumped():
             return (group_epoch_record(event.group_id, event.epoch, event.metadata_hash),)
         case events.TargetAssignmentUpdated():
-            return _target_records(event)
+            return target_records(event, {})
         case events.ConsumerMemberRemoved():
             return member_tombstones(event.group_id, event.member.member_id)
         case events.ConsumerStaticMemberReplaced():
@@ -92,15 +92,28 @@ def turn_records(happened: Iterable[events.ConsumerEvent]) -> list[RecordPair]:
     return [record for event in happened for record in event_records(event)]
 
 
+def target_records(
+    event: events.TargetAssignmentUpdated, encoded: Mapping[MemberId, RecordPair]
+) -> list[RecordPair]:
+    """Those of a new target assignment; of some members they are made already."""
+    group_id = event.group_id
+    records: list[RecordPair] = [
+        encoded.get(member_id) or target_member_record(group_id, member_id, target)
+        for member_id, target in event.changed.items()
+    ]
+    records.append(target_metadata_record(group_id, event.assignment_epoch, event.at_ms))
+    return records
+
+
 # ---------------------------------------------------------------- one record each
 
 
-def group_epoch_record(group_id: GroupId, epoch: int, metadata_hash: int) -> Record:
+def group_epoch_record(group_id: GroupId, epoch: int, metadata_hash: int) -> RecordPair:
     value = ConsumerGroupMetadataValue(epoch, metadata_hash)
-    return Record(_group_key(GROUP_EPOCH, group_id), _value(value))
+    return _group_key(GROUP_EPOCH, group_id), _value(value)
 
 
-def member_metadata_record(group_id: GroupId, member: ConsumerMemberMetadata) -> Record:
+def member_metadata_record(group_id: GroupId, member: ConsumerMemberMetadata) -> RecordPair:
     value = ConsumerGroupMemberMetadataValue(
         member.instance_id,
         member.rack_id,
@@ -112,24 +125,26 @@ def member_metadata_record(group_id: GroupId, member: ConsumerMemberMetadata) ->
         member.server_assignor,
         _classic_metadata(member.classic),
     )
-    return Record(_member_key(MEMBER_METADATA, group_id, member.member_id), _value(value))
+    return _member_key(MEMBER_METADATA, group_id, member.member_id), _value(value)
 
 
-def target_member_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> Record:
+def target_member_record(group_id: GroupId, member_id: MemberId, target: Assignment) -> RecordPair:
     value = TargetAssignmentMemberValue(
         [TopicPartitions(topic_id, sorted(those)) for topic_id, those in by_topic_id(target)]
     )
-    return Record(_member_key(TARGET_MEMBER, group_id, member_id), _value(value))
+    return _member_key(TARGET_MEMBER, group_id, member_id), _value(value)
 
 
-def target_metadata_record(group_id: GroupId, assignment_epoch: int, assigned_at_ms: int) -> Record:
+def target_metadata_record(
+    group_id: GroupId, assignment_epoch: int, assigned_at_ms: int
+) -> RecordPair:
     value = TargetAssignmentMetadataValue(assignment_epoch, assigned_at_ms)
-    return Record(_group_key(TARGET_METADATA, group_id), _value(value))
+    return _group_key(TARGET_METADATA, group_id), _value(value)
 
 
 def current_assignment_record(
     group_id: GroupId, member_id: MemberId, current: CurrentAssignment
-) -> Record:
+) -> RecordPair:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         current.member_epoch,
         current.previous_member_epoch,
@@ -137,29 +152,29 @@ def current_assignment_record(
         _with_epochs(current.assigned),
         _with_epochs(current.pending_revocation),
     )
-    return Record(_member_key(CURRENT_ASSIGNMENT, group_id, member_id), _value(value))
+    return _member_key(CURRENT_ASSIGNMENT, group_id, member_id), _value(value)
 
 
 def regular_expression_record(
     group_id: GroupId, pattern: str, topics: Sequence[TopicName], version: int, at_ms: int
-) -> Record:
+) -> RecordPair:
     value = ConsumerGroupRegularExpressionValue(topics, version, at_ms)
-    return Record(_regular_expression_key(group_id, pattern), _value(value))
+    return _regular_expression_key(group_id, pattern), _value(value)
 
 
 # ---------------------------------------------------------------- tombstones
 
 
-def member_tombstones(group_id: GroupId, member_id: MemberId) -> tuple[Record, ...]:
+def member_tombstones(group_id: GroupId, member_id: MemberId) -> tuple[RecordPair, ...]:
     """In Kafka's order: a load drops the member only when its other records are gone."""
     return tuple(
-        Record(_member_key(kind, group_id, member_id), None)
+        (_member_key(kind, group_id, member_id), None)
         for kind in (CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA)
     )
 
 
-def regular_expression_tombstone(group_id: GroupId, pattern: str) -> Record:
-    return Record(_regular_expression_key(group_id, pattern), None)
+def regular_expression_tombstone(group_id: GroupId, pattern: str) -> RecordPair:
+    return _regular_expression_key(group_id, pattern), None
 
 
 class EndedGroup(Protocol):
@@ -182,27 +197,17 @@ def _group_tombstones(group: EndedGroup) -> Iterator[RecordPair]:
     group_id = group.group_id
     for kind in (CURRENT_ASSIGNMENT, TARGET_MEMBER):
         for member_id in group.members:
-            yield Record(_member_key(kind, group_id, member_id), None)
-    yield Record(_group_key(TARGET_METADATA, group_id), None)
+            yield _member_key(kind, group_id, member_id), None
+    yield _group_key(TARGET_METADATA, group_id), None
     for member_id in group.members:
-        yield Record(_member_key(MEMBER_METADATA, group_id, member_id), None)
+        yield _member_key(MEMBER_METADATA, group_id, member_id), None
     for pattern in group.regexes:
         yield regular_expression_tombstone(group_id, pattern)
-    yield Record(_group_key(LEGACY_PARTITION_METADATA, group_id), None)
-    yield Record(_group_key(GROUP_EPOCH, group_id), None)
+    yield _group_key(LEGACY_PARTITION_METADATA, group_id), None
+    yield _group_key(GROUP_EPOCH, group_id), None
 
 
 # ---------------------------------------------------------------- pieces
-
-
-def _target_records(event: events.TargetAssignmentUpdated) -> list[RecordPair]:
-    group_id = event.group_id
-    records: list[RecordPair] = [
-        target_member_record(group_id, member_id, target)
-        for member_id, target in event.changed.items()
-    ]
-    records.append(target_metadata_record(group_id, event.assignment_epoch, event.at_ms))
-    return records
 
 
 def _upgrade_records(event: events.ClassicGroupUpgraded) -> list[RecordPair]:

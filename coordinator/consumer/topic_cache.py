@@ -70,9 +70,10 @@ class TopicCache:
         self._refresh()
         topic = self._topics.get(name)
         if topic is None:
-            racks = tuple(frozenset(those) for those in self.view.partition_racks(name))
+            of_partitions = self.view.partition_racks(name)
+            racks = tuple(map(frozenset, of_partitions)) if any(of_partitions) else None
             count = self.view.partition_count(name) or 0
-            topic = self._topics[name] = AssignorTopic(count, racks if any(racks) else None)
+            topic = self._topics[name] = AssignorTopic(count, racks)
         return topic
 
     def matching(self, patterns: Iterable[str]) -> dict[str, frozenset[TopicName]]:

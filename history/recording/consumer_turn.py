@@ -5,6 +5,7 @@ it is then: this is the group before the turn, with what the events so far have 
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from coordinator.consumer.assignors.assignor import Assignment
@@ -27,7 +28,10 @@ from coordinator.consumer.member import (
 from coordinator.member_identity import MemberIdentity
 from protocol.names import GroupId, GroupState, MemberId, TopicId
 
-PartitionId = tuple[TopicId, int]
+OwnedByTopic = Mapping[TopicId, AbstractSet[int]]
+"""Partitions by topic. A topic without partitions has no entry."""
+
+_NO_OWNERS: Final[Mapping[TopicId, Mapping[int, MemberId]]] = {}
 
 _FIELDS: Final = (
     "subscribed_topic_names",
@@ -92,23 +96,38 @@ class ConsumerTurn:
             return member.metadata.identity
         return self._identities.get(member_id) or MemberIdentity(member_id)
 
-    def owner_before(self, partition: PartitionId) -> str | None:
-        """Who owned it before this turn, by instance id or else member id."""
-        if self.group is None:
-            return None
-        member_id = self.group.owners.get(partition[0], {}).get(partition[1])
-        if member_id is None:
-            return None
-        return self.group.members[member_id].metadata.instance_id or member_id
+    @property
+    def owners_before(self) -> Mapping[TopicId, Mapping[int, MemberId]]:
+        """Which members owned partitions before this turn."""
+        return _NO_OWNERS if self.group is None else self.group.owners
+
+    def owner_of(self, member_id: MemberId) -> str:
+        """Under which name a member owns: instance id or else member id."""
+        if member_id in self._changed:
+            changed = self._changed[member_id]
+            return member_id if changed is None else changed.owner
+        return self.owner_before(member_id)
+
+    def owner_before(self, member_id: MemberId) -> str:
+        """The same before this turn."""
+        member = None if self.group is None else self.group.members.get(member_id)
+        return member_id if member is None else member.metadata.instance_id or member_id
 
     def target_of(self, member_id: MemberId) -> Assignment:
         if member_id in self._targets:
             return self._targets[member_id]
         return {} if self.group is None else self.group.target_of(member_id)
 
-    def is_reconciled(self, member_id: MemberId) -> bool:
-        member = self.member(member_id)
-        return member is not None and reconciled(member.current, self.assignment_epoch)
+    def unreconciled(self) -> set[MemberId]:
+        """Members that have not reached the target assignment."""
+        epoch = self.assignment_epoch
+        found = set[MemberId]() if self.group is None else _not_reconciled(self.group, epoch)
+        for member_id, changed in self._changed.items():
+            if changed is None or reconciled(changed.current, epoch):
+                found.discard(member_id)
+            else:
+                found.add(member_id)
+        return found
 
     def apply(self, event: ConsumerEvent) -> None:
         match event:
@@ -157,18 +176,47 @@ def reconciled(current: CurrentAssignment, assignment_epoch: int) -> bool:
     return current.state is ConsumerMemberState.STABLE and current.member_epoch == assignment_epoch
 
 
-def owned_partitions(current: CurrentAssignment) -> set[PartitionId]:
-    """What a member owns, with what it is to give back."""
+def _not_reconciled(group: ConsumerGroupView, epoch: int) -> set[MemberId]:
+    """Mostly all of them, or none: then nobody looks at thousands of members."""
+    stable = group.stable_count(epoch)
+    if not stable:
+        return set(group.members)
+    if stable == len(group.members):
+        return set()
     return {
-        (topic_id, index)
-        for part in (current.assigned, current.pending_revocation)
-        for topic_id, owned in part.items()
-        for index in owned
+        member_id
+        for member_id, member in group.members.items()
+        if not reconciled(member.current, epoch)
     }
 
 
+def owned_partitions(current: CurrentAssignment) -> OwnedByTopic:
+    """What a member owns, with what it is to give back."""
+    owned: dict[TopicId, AbstractSet[int]] = {
+        topic_id: epochs.keys() for topic_id, epochs in current.assigned.items()
+    }
+    for topic_id, epochs in current.pending_revocation.items():
+        kept = owned.get(topic_id)
+        owned[topic_id] = epochs.keys() if kept is None else kept | epochs.keys()
+    return owned
+
+
+def without(first: OwnedByTopic, second: OwnedByTopic) -> OwnedByTopic:
+    """The partitions of `first` that are not in `second`."""
+    rest = {}
+    for topic_id, partitions in first.items():
+        others = second.get(topic_id)
+        left = partitions if others is None else partitions - others
+        if left:
+            rest[topic_id] = left
+    return rest
+
+
 def count_partitions_of(owned: Mapping[TopicId, Collection[int]]) -> int:
-    return sum(map(len, owned.values()))
+    count = 0
+    for partitions in owned.values():
+        count += len(partitions)
+    return count
 
 
 def changed_fields(

@@ -14,6 +14,7 @@ from coordinator.consumer.member import (
     ConsumerMemberState,
     CurrentAssignment,
 )
+from coordinator.consumer.records import by_topic_id
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
 from history.consumer_entries import (
@@ -37,7 +38,6 @@ from history.entry_values import (
     MemberRemoval,
     OwnedTopic,
     PartitionHandover,
-    PartitionMove,
 )
 from history.recording.consumer_direct_entries import (
     fenced_entries,
@@ -47,20 +47,19 @@ from history.recording.consumer_direct_entries import (
 from history.recording.consumer_state import CONSUMER_GROUP, ConsumerRecordingState
 from history.recording.consumer_turn import (
     ConsumerTurn,
-    PartitionId,
+    OwnedByTopic,
     TurnMember,
     changed_fields,
     count_partitions_of,
     owned_partitions,
+    without,
 )
-from history.recording.reconciliation import Released
+from history.recording.released_partitions import ReleasedPartitions
+from history.recording.target_moves import target_moves
 from history.story import WAIT_ENDS
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import MemberId
 from seams.now import Now
-
-TARGETS_READ_MAX: Final = 20_000
-"""Partitions in the changed targets of one turn: some 10 ms. The moves of more are not counted."""
 
 EPOCH_CAUSES: Final[Mapping[EpochCause, Cause]] = {
     EpochCause.MEMBER_JOINED: Cause.MEMBER_JOINED,
@@ -94,7 +93,7 @@ class ConsumerTurnRecorder:
         self._has_new_epoch = has_new_epoch
         self._group_id = turn.group_id
         self._running = state.reconciliations.running(turn.group_id)
-        self._released: dict[PartitionId, Released] = {}  # before the rebalance began
+        self._released = ReleasedPartitions()  # before the rebalance began
         self._removed: MemberRemoval | None = None
         self._replaced: MemberIdentity | None = None
 
@@ -103,11 +102,7 @@ class ConsumerTurnRecorder:
         self._turn.apply(event)
         if isinstance(event, events.TargetAssignmentUpdated) and self._running is not None:
             self._running.reached.clear()
-            self._running.unreconciled = {
-                member_id
-                for member_id in self._turn.member_ids()
-                if not self._turn.is_reconciled(member_id)
-            }
+            self._running.unreconciled = self._turn.unreconciled()
 
     def end(self) -> Iterator[HistoryEntry]:
         """Whether the group has become Stable or Empty in this turn."""
@@ -280,7 +275,7 @@ class ConsumerTurnRecorder:
             "",
             self._replaced,
             silent_ms,
-            len(owned_partitions(event.current)),
+            count_partitions_of(owned_partitions(event.current)),
             CONSUMER_GROUP,
         )
 
@@ -307,11 +302,8 @@ class ConsumerTurnRecorder:
     def _begin(self, event: events.GroupEpochBumped) -> RebalanceBegunEntry:
         turn = self._turn
         running = self._running = self._state.reconciliations.begin(self._group_id, self._now)
-        running.release(self._released.items())
-        self._released = {}
-        for member_id in turn.member_ids():
-            if not turn.is_reconciled(member_id):
-                running.unreconciled.add(member_id)
+        running.released.take_all(self._released)
+        running.unreconciled = turn.unreconciled()
         cause = EPOCH_CAUSES[event.causes[0]] if event.causes else Cause.SUBSCRIPTION_CHANGED
         triggers = [turn.identity(member_id) for member_id in event.trigger_ids]
         removed = self._removed
@@ -336,8 +328,7 @@ class ConsumerTurnRecorder:
     def _target_updated(
         self, event: events.TargetAssignmentUpdated
     ) -> TargetAssignmentUpdatedEntry:
-        moves = self._moves(event)
-        first = None if moves is None else tuple(moves[: self._most])
+        moves = target_moves(event.changed, self._turn, self._unowned, self._state)
         return TargetAssignmentUpdatedEntry(
             event.group_id,
             event.at_ms,
@@ -345,29 +336,10 @@ class ConsumerTurnRecorder:
             event.assignor,
             event.took_ms,
             len(event.changed),
-            None if moves is None else len(moves),
-            first or (),
-            len(moves or ()) - len(first or ()),
+            None if moves is None else moves.moved,
+            () if moves is None else moves.first,
+            0 if moves is None else moves.moved - len(moves.first),
         )
-
-    def _moves(self, event: events.TargetAssignmentUpdated) -> list[PartitionMove] | None:
-        """Which partitions are to go to another member; None: there are too many to look."""
-        if sum(map(count_partitions_of, event.changed.values())) > TARGETS_READ_MAX:
-            return None
-        released = self._released if self._running is None else self._running.released
-        moves = []
-        for member_id, target in event.changed.items():
-            member = self._turn.member(member_id)
-            owner = str(member_id) if member is None else member.owner
-            for topic_id, partitions in target.items():
-                for index in sorted(partitions):
-                    partition = (topic_id, index)
-                    last = released.get(partition)
-                    old = self._turn.owner_before(partition) if last is None else last.owner
-                    if old is not None and old != owner:
-                        topic = self._state.name(topic_id)
-                        moves.append(PartitionMove(topic, index, old, owner))
-        return moves
 
     # ------------------------------------------------------------ current assignments
 
@@ -409,7 +381,7 @@ class ConsumerTurnRecorder:
         self, member: TurnMember, before: CurrentAssignment, after: CurrentAssignment
     ) -> Iterator[HistoryEntry]:
         had, has = owned_partitions(before), owned_partitions(after)
-        given_back = had - has
+        given_back = without(had, has)
         if given_back:
             self._release(member, given_back, self._now.mono_ms)
         member_id = member.metadata.member_id
@@ -417,7 +389,7 @@ class ConsumerTurnRecorder:
             given_back or after.state is not ConsumerMemberState.UNREVOKED_PARTITIONS
         ):
             yield from self._wait_ended(
-                member_id, WaitEnd.REVOKED, after.member_epoch, len(given_back)
+                member_id, WaitEnd.REVOKED, after.member_epoch, count_partitions_of(given_back)
             )
         elif given_back:  # it had given them back before it was told to
             yield RevocationEndedEntry(
@@ -426,11 +398,11 @@ class ConsumerTurnRecorder:
                 member.metadata.identity,
                 WaitEnd.REVOKED,
                 after.member_epoch,
-                len(given_back),
+                count_partitions_of(given_back),
             )
         if after.pending_revocation and before.pending_revocation != after.pending_revocation:
             yield self._revocation_requested(member, after)
-        if gained := has - had:
+        if gained := without(has, had):
             yield self._assigned(member, gained, after)
 
     def _revocation_requested(
@@ -486,21 +458,23 @@ class ConsumerTurnRecorder:
         )
 
     def _assigned(
-        self, member: TurnMember, gained: set[PartitionId], after: CurrentAssignment
+        self, member: TurnMember, gained: OwnedByTopic, after: CurrentAssignment
     ) -> PartitionsAssignedEntry:
         handed: list[PartitionHandover] = []
-        for partition in sorted(gained):
-            topic = self._state.name(partition[0])
-            released = None
-            if self._running is not None:
-                released = self._running.own(partition, member.owner, topic, self._now)
-            if len(handed) >= self._most:
-                continue
-            if released is None:
-                handed.append(PartitionHandover(topic, partition[1]))
-            else:
-                unowned_ms = max(0, self._now.mono_ms - released.since_ms)
-                handed.append(PartitionHandover(topic, partition[1], released.owner, unowned_ms))
+        running = self._running
+        for topic_id, partitions in by_topic_id(gained):
+            topic = self._state.name(topic_id)
+            for partition in sorted(partitions):
+                released = None
+                if running is not None:
+                    released = running.own(topic_id, partition, member.owner, topic, self._now)
+                if len(handed) >= self._most:
+                    continue
+                if released is None:
+                    handed.append(PartitionHandover(topic, partition))
+                else:
+                    unowned_ms = max(0, self._now.mono_ms - released.since_ms)
+                    handed.append(PartitionHandover(topic, partition, released.owner, unowned_ms))
         return PartitionsAssignedEntry(
             self._group_id,
             self._now.wall_ms,
@@ -508,7 +482,7 @@ class ConsumerTurnRecorder:
             after.member_epoch,
             self._turn.assignment_epoch,
             tuple(handed),
-            len(gained) - len(handed),
+            count_partitions_of(gained) - len(handed),
             self._waits_for(member, after),
         )
 
@@ -518,10 +492,12 @@ class ConsumerTurnRecorder:
         target = self._turn.target_of(member.metadata.member_id)
         return max(0, count_partitions_of(target) - count_partitions_of(after.assigned))
 
-    def _release(self, member: TurnMember, given_back: set[PartitionId], at_ms: int) -> None:
-        released = Released(member.owner, at_ms)
-        into = self._released if self._running is None else self._running.released
-        into.update(dict.fromkeys(given_back, released))
+    def _release(self, member: TurnMember, given_back: OwnedByTopic, at_ms: int) -> None:
+        self._unowned.release(given_back, member.owner, at_ms)
+
+    @property
+    def _unowned(self) -> ReleasedPartitions:
+        return self._released if self._running is None else self._running.released
 
     @property
     def _most(self) -> int:

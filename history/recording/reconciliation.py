@@ -5,7 +5,6 @@ the target assignment. history/story.py folds the rest from the entries. Instant
 monotonic, so that a wall clock that is set back makes no duration wrong.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,18 +15,12 @@ from history.causes import End, WaitEnd
 from history.entries import Rebalance, RebalanceEndedEntry
 from history.entry_values import JoinedMember, MemberWait, PartitionMove
 from history.index import HistoryIndex
-from history.recording.consumer_turn import PartitionId, reconciled
+from history.recording.consumer_turn import reconciled
 from history.recording.record_limits import RecordLimits
+from history.recording.released_partitions import Released, ReleasedPartitions
 from history.story import MOVES_MAX, end_rebalance
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, TopicId
 from seams.now import Now
-
-
-class Released(NamedTuple):
-    """The last owner of a partition that nobody owns now, and since when that is so."""
-
-    owner: str
-    since_ms: int
 
 
 class Asked(NamedTuple):
@@ -58,7 +51,7 @@ class Reconciliation:
         self.waits: dict[MemberId, MemberWait] = {}  # of all that were asked, the last of each
         self.unreconciled: set[MemberId] = set()
         self.reached: dict[MemberId, JoinedMember] = {}
-        self.released: dict[PartitionId, Released] = {}
+        self.released = ReleasedPartitions()
         self.moved = 0
         self.moves: list[PartitionMove] = []
         self.unowned_ms = 0  # of partitions that have an owner again
@@ -100,24 +93,23 @@ class Reconciliation:
         self.unreconciled.discard(member_id)
         self.reached.pop(member_id, None)
 
-    def release(self, released: Iterable[tuple[PartitionId, Released]]) -> None:
-        self.released.update(released)
-
-    def own(self, partition: PartitionId, owner: str, topic: str, now: Now) -> Released | None:
+    def own(
+        self, topic_id: TopicId, partition: int, owner: str, topic: str, now: Now
+    ) -> Released | None:
         """A member owns a partition from now on; returns who had it, and until when."""
-        released = self.released.pop(partition, None)
+        released = self.released.take(topic_id, partition)
         if released is None:
             return None
         self.unowned_ms += max(0, now.mono_ms - released.since_ms)
         if released.owner != owner:
             self.moved += 1
             if len(self.moves) < MOVES_MAX:
-                self.moves.append(PartitionMove(topic, partition[1], released.owner, owner))
+                self.moves.append(PartitionMove(topic, partition, released.owner, owner))
         return released
 
     def unowned_ms_until(self, now_ms: int) -> int:
         """Milliseconds without an owner so far, all partitions together."""
-        waiting = sum(max(0, now_ms - released.since_ms) for released in self.released.values())
+        waiting = sum(max(0, now_ms - released.since_ms) for released in self.released.all())
         return self.unowned_ms + waiting
 
 

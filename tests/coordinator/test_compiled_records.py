@@ -13,11 +13,21 @@ from coordinator.classic.generation_messages import (
     OfferedProtocol,
 )
 from coordinator.record_schemas import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    GroupKey,
+    GroupMemberKey,
     GroupMetadataValue,
     MemberMetadata,
     TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
     TopicPartitions,
+    TopicPartitionsWithEpochs,
 )
+from protocol.compiled_codec import record_writer_in_c
 from protocol.compiler import layout, writer
 from protocol.primitives import Unwritable
 from protocol.writer_source import compile_writer
@@ -48,6 +58,9 @@ class Values:
     def number(self) -> int:
         return self._random.choice(NUMBERS if self._random.random() < 0.98 else (2**40,))
 
+    def choice(self, *values: Any) -> Any:
+        return self._random.choice(values)
+
     def several(self, make: Any) -> list[Any]:
         return [make() for _ in range(self._random.randrange(4))]
 
@@ -60,6 +73,12 @@ class Values:
             (self._begun(), 0),
             *((self._metadata(), version) for version in GroupMetadataValue.VERSIONS),
             (TargetAssignmentMemberValue(self.several(self.topic)), 0),
+            (ConsumerGroupMetadataValue(self.number(), self.choice(0, 1, -(2**63), 2**63)), 0),
+            (self._member_metadata(), 0),
+            (TargetAssignmentMetadataValue(self.number(), self.choice(0, 1_700_000_000_000)), 0),
+            (self._current_assignment(), 0),
+            (GroupKey(self.text()), 0),
+            (GroupMemberKey(self.text(), self.text()), 0),
         ]
 
     def _begun(self) -> GenerationBegunValue:
@@ -72,6 +91,29 @@ class Values:
         return GenerationBegunValue(
             self.number(), self.text(), self.text(), self.text(), 2**40, self.several(member)
         )
+
+    def _member_metadata(self) -> ConsumerGroupMemberMetadataValue:
+        classic = ClassicMemberMetadata(
+            self.number(), self.several(lambda: ClassicProtocol(self.text(), self.data()))
+        )
+        return ConsumerGroupMemberMetadataValue(
+            self.maybe(), self.maybe(), self.text(), self.text(), self.several(self.text),
+            self.maybe(), self.number(), self.maybe(),
+            self.choice(None, ClassicMemberMetadata(), classic),
+        )  # fmt: skip
+
+    def _current_assignment(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        def topic() -> TopicPartitionsWithEpochs:
+            topic_id = UUID(int=self._random.getrandbits(128))
+            many = [7] * self.choice(0, 1, 30, 31, 32, 33, 5_000)  # around a size of one byte
+            return TopicPartitionsWithEpochs(
+                topic_id, self.several(self.number), self.choice(None, (), many)
+            )
+
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            self.number(), self.number(), self.choice(0, 1, 127, 128), self.several(topic),
+            self.several(topic),
+        )  # fmt: skip
 
     def _metadata(self) -> GroupMetadataValue:
         def member() -> MemberMetadata:
@@ -105,3 +147,28 @@ def test_the_compiled_writers_write_what_the_generated_ones_do() -> None:
             assert write(message) == expected
     assert written > 1_000
     assert refused > 10
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ConsumerGroupMetadataValue(7, -5),
+        ConsumerGroupMemberMetadataValue(
+            None, None, "c", "/h", ["t"], None, 1, None, ClassicMemberMetadata(9)
+        ),
+        ConsumerGroupMemberMetadataValue("i", "r", "c", "/h", ["t"], "", 1, "uniform", None),
+        TargetAssignmentMetadataValue(7, 1_700_000_000_000),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            7, 6, 0, [TopicPartitionsWithEpochs(UUID(int=1), [0, 1], [7, 7])], []
+        ),
+        GroupKey("g"),
+        GroupMemberKey("g", "m"),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_what_a_rebalance_writes_is_not_left_to_the_oracle(message: Any) -> None:
+    def no_oracle() -> Any:
+        raise AssertionError
+
+    write = record_writer_in_c(type(message), 0, b"", no_oracle)
+    assert write(message) == compile_writer([layout(type(message), 0)])(message)

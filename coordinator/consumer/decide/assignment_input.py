@@ -3,35 +3,19 @@
 Kafka's counterpart: `TargetAssignmentBuilder`, `ConsumerGroup.computePreferredServerAssignor`.
 """
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
-
-from coordinator.consumer.assignors.assignor import (
-    Assignment,
-    Assignor,
-    AssignorInput,
-    AssignorMember,
-)
+from coordinator.consumer.assignment_source import AssignmentSource, MembersAfter
+from coordinator.consumer.assignors.assignor import Assignment, Assignor
 from coordinator.consumer.assignors.java_order import assignor_order
 from coordinator.consumer.context import ConsumerContext
 from coordinator.consumer.decide.subscriptions import (
     Subscriptions,
     is_homogeneous,
-    topics_of_member,
+    topics_subscribed_to,
 )
 from coordinator.consumer.group_view import ConsumerGroupView
 from coordinator.consumer.member import ConsumerMemberMetadata
 from coordinator.consumer.topic_cache import TopicCache
-from protocol.names import MemberId, TopicId, TopicName
-
-NOTHING_ASSIGNED: Final[Assignment] = {}
-
-
-class MembersAfter(NamedTuple):
-    """The members of a group after a heartbeat, with their targets before it."""
-
-    metadata: Mapping[MemberId, ConsumerMemberMetadata]
-    targets: Mapping[MemberId, Assignment]
+from protocol.names import MemberId
 
 
 def members_after(
@@ -51,31 +35,20 @@ def members_after(
     return MembersAfter(metadata, targets)
 
 
-def assignment_input(
+def assignment_source(
     members: MembersAfter,
     subscriptions: Subscriptions,
     group: ConsumerGroupView,
     topics: TopicCache,
-) -> AssignorInput:
-    """Members with the same subscription share one set of topics."""
-    ids: dict[tuple[tuple[TopicName, ...], str], frozenset[TopicId]] = {}
-    all_topics: dict[TopicId, TopicName] = {}
-    specs = {}
-    for member_id, metadata in members.metadata.items():
-        subscription = metadata.subscribed_topic_names, metadata.subscribed_topic_regex
-        topic_ids = ids.get(subscription)
-        if topic_ids is None:
-            found = topics.ids_of(topics_of_member(metadata, group.regexes))
-            all_topics.update(found)
-            topic_ids = ids[subscription] = frozenset(found)
-        specs[member_id] = AssignorMember(
-            metadata.rack_id,
-            metadata.instance_id,
-            topic_ids,
-            members.targets.get(member_id, NOTHING_ASSIGNED),
-        )
-    described = {topic_id: topics.assignor_topic(name) for topic_id, name in all_topics.items()}
-    return AssignorInput(specs, described, is_homogeneous(subscriptions))
+) -> AssignmentSource:
+    found = topics.ids_of(topics_subscribed_to(subscriptions, group.regexes))
+    return AssignmentSource(
+        members,
+        {name: topic_id for topic_id, name in found.items()},
+        {topic_id: topics.assignor_topic(name) for topic_id, name in found.items()},
+        dict(group.regexes),
+        is_homogeneous(subscriptions),
+    )
 
 
 def choose_assignor(

@@ -10,18 +10,10 @@ from typing import NamedTuple
 
 from coordinator.consumer import events
 from coordinator.consumer.assignment_job import AssignmentJob
-from coordinator.consumer.assignors.assignor import (
-    Assignment,
-    AssignorFailed,
-    AssignorInput,
-)
+from coordinator.consumer.assignment_source import NOTHING_ASSIGNED, MembersAfter
+from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed
 from coordinator.consumer.context import ConsumerContext
-from coordinator.consumer.decide.assignment_input import (
-    NOTHING_ASSIGNED,
-    MembersAfter,
-    assignment_input,
-    choose_assignor,
-)
+from coordinator.consumer.decide.assignment_input import assignment_source, choose_assignor
 from coordinator.consumer.decide.refusal import Refusal
 from coordinator.consumer.decide.subscriptions import Subscriptions
 from coordinator.consumer.group_view import ConsumerGroupView
@@ -68,47 +60,40 @@ def compute_target(
     `before`: the metadata that the member had.
     """
     assignor = choose_assignor(group, before, members.metadata[member_id], context)
-    given = assignment_input(members, subscriptions, group, context.topics)
+    source = assignment_source(members, subscriptions, group, context.topics)
     job = AssignmentJob(
-        group.group_id, group_epoch, assignor, given, context.stopwatch, now.wall_ms
+        group.group_id, group_epoch, assignor, source, context.stopwatch, now.wall_ms
     )
-    if context.offloads and _size(given) > context.settings.assignor_inline_max:
+    if context.offloads and source.size > context.settings.assignor_inline_max:
         requested = events.TargetAssignmentRequested(group.group_id, group_epoch, now.wall_ms)
         target = members.targets.get(member_id, NOTHING_ASSIGNED)
         return MemberTarget(group.assignment_epoch, target, (requested,), job)
     try:
-        targets, took_ms = job.run()
+        _, targets, took_ms = job.run()
     except AssignorFailed as failed:
         refused = events.TargetAssignmentRefused(
             group.group_id, now.wall_ms, group_epoch, assignor.name, str(failed)
         )
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None, (refused,))
-    updated = target_updated(
-        group, group_epoch, assignor.name, given.members, targets, now, took_ms
-    )
-    return MemberTarget(group_epoch, targets.get(member_id, NOTHING_ASSIGNED), (updated,))
-
-
-def _size(given: AssignorInput) -> int:
-    """Members times partitions."""
-    return len(given.members) * sum(topic.partitions for topic in given.topics.values())
+    updated = target_updated(group, group_epoch, assignor.name, targets, now, took_ms)
+    return MemberTarget(group_epoch, targets[member_id], (updated,))
 
 
 def target_updated(
     group: ConsumerGroupView,
     group_epoch: int,
     assignor: str,
-    members: Mapping[MemberId, object],
     targets: Mapping[MemberId, Assignment],
     now: Now,
     took_ms: int,
 ) -> events.TargetAssignmentUpdated:
     """Only what changes is stored. A member without a target gets one, even if it is empty."""
-    changed = {}
-    for member_id in members:
-        target = targets.get(member_id, NOTHING_ASSIGNED)
-        if group.targets.get(member_id) != target:
-            changed[member_id] = target
+    before = group.targets
+    changed = {
+        member_id: target
+        for member_id, target in targets.items()
+        if before.get(member_id) != target
+    }
     return events.TargetAssignmentUpdated(
         group.group_id, now.wall_ms, group_epoch, assignor, changed, took_ms
     )

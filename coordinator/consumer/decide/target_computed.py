@@ -5,12 +5,14 @@ with the next one; the partitions of those that have left are free until then. A
 have come back with another id, which does not raise the group epoch.
 """
 
+from collections.abc import Mapping
+
 from coordinator.consumer import events
 from coordinator.consumer.assignors.assignor import Assignment
 from coordinator.consumer.commands import TargetAssignmentComputed, TargetAssignmentFailed
 from coordinator.consumer.decide.target_assignment import target_updated
 from coordinator.consumer.group_view import ConsumerGroupView
-from coordinator.consumer.records import turn_records
+from coordinator.consumer.records import target_records
 from coordinator.outcome import Outcome
 from protocol.names import MemberId
 from seams.now import Now
@@ -21,25 +23,45 @@ def decide_target_computed(
 ) -> Outcome:
     if group is None or not _waits_for(group, command):
         return Outcome()
-    targets = _targets_now(group, command)
+    taken_over = _taken_over(group, command)
+    targets = _targets_now(group, command, taken_over)
     updated = target_updated(
-        group, command.group_epoch, command.assignor, targets, targets, now, command.took_ms
+        group, command.group_epoch, command.assignor, targets, now, command.took_ms
     )
-    return Outcome(events=(updated,), records=turn_records((updated,)))
+    encoded = {**command.records}
+    for holder_id in taken_over.values():
+        encoded.pop(holder_id, None)
+    return Outcome(events=(updated,), records=target_records(updated, encoded))
+
+
+def _taken_over(
+    group: ConsumerGroupView, command: TargetAssignmentComputed
+) -> dict[MemberId, MemberId]:
+    """Static members that were replaced meanwhile, and by whom."""
+    taken_over = {}
+    for member_id, instance_id in command.instances.items():
+        holder_id = group.static_members.get(instance_id)
+        if holder_id is not None and holder_id != member_id:
+            taken_over[member_id] = holder_id
+    return taken_over
 
 
 def _targets_now(
-    group: ConsumerGroupView, command: TargetAssignmentComputed
-) -> dict[MemberId, Assignment]:
+    group: ConsumerGroupView,
+    command: TargetAssignmentComputed,
+    taken_over: Mapping[MemberId, MemberId],
+) -> Mapping[MemberId, Assignment]:
     """Of the members that are there. Who replaced a static member gets what was meant for it."""
-    targets: dict[MemberId, Assignment] = {}
-    for member_id, target in command.targets.items():
-        instance_id = command.instances.get(member_id)
-        holder_id = None if instance_id is None else group.static_members.get(instance_id)
-        if holder_id is not None:
-            targets[holder_id] = target
-        elif member_id in group.members:
-            targets.setdefault(member_id, target)
+    members, computed = group.members, command.targets
+    if not taken_over and computed.keys() <= members.keys():
+        return computed
+    targets = {
+        member_id: target
+        for member_id, target in computed.items()
+        if member_id in members and member_id not in taken_over
+    }
+    for member_id, holder_id in taken_over.items():
+        targets[holder_id] = computed[member_id]
     return targets
 
 

@@ -113,7 +113,7 @@ AddCase = Callable[..., None]  # a case and its records
 
 def ended(record: Record) -> Record:
     """Its tombstone."""
-    return Record(record.key, None)
+    return Record(record[0], None)
 
 
 def replay_orders(topic_id: UUID) -> dict[GroupId, list[Record]]:

@@ -196,7 +196,7 @@ def test_a_regular_expression_comes_back_with_its_topics_and_goes_with_its_tombs
     group = the_group(*A_MEMBER, record)
 
     assert group.regexes == {"o.*": ResolvedRegularExpression(frozenset({ORDERS, AUDIT}), 5, AT_MS)}
-    assert the_group(*A_MEMBER, record, Record(record.key, None)).regexes == {}
+    assert the_group(*A_MEMBER, record, Record(record[0], None)).regexes == {}
 
 
 # ---------------------------------------------------------------- records of other versions
@@ -248,7 +248,7 @@ def test_the_partition_metadata_of_kafka_4_0_is_passed_over() -> None:
     before = the_group(*A_MEMBER)
 
     assert kept_of(the_group(record, *A_MEMBER)) == kept_of(before)
-    assert kept_of(the_group(*A_MEMBER, record, Record(record.key, None))) == kept_of(before)
+    assert kept_of(the_group(*A_MEMBER, record, Record(record[0], None))) == kept_of(before)
 
 
 def a_record(kind: int, value: msgspec.Struct) -> Record:
@@ -291,7 +291,7 @@ def test_tombstones_of_what_is_not_there_change_nothing() -> None:
     tombstones = group_tombstones(the_group(*A_MEMBER))
 
     assert restored(tombstones) == {}
-    other = [Record((r.key or b"").replace(b"m-1", b"m-9"), None) for r in A_MEMBER[:1]]
+    other = [Record((r[0] or b"").replace(b"m-1", b"m-9"), None) for r in A_MEMBER[:1]]
     assert kept_of(the_group(*A_MEMBER, *other)) == kept_of(the_group(*A_MEMBER))
 
 
@@ -316,11 +316,11 @@ def test_offsets_outlive_their_group_as_a_simple_group() -> None:
 def test_a_group_cannot_end_before_its_parts(tombstone: int) -> None:
     """The group epoch, and the assignment epoch."""
     with pytest.raises(UnreadableRecord, match="still there"):
-        restored([*A_MEMBER, Record(A_MEMBER[tombstone].key, None)])
+        restored([*A_MEMBER, Record(A_MEMBER[tombstone][0], None)])
 
 
 def test_a_group_cannot_end_before_its_assignment_epoch() -> None:
-    ended = [*A_MEMBER, *member_tombstones(GROUP, M1), Record(A_MEMBER[1].key, None)]
+    ended = [*A_MEMBER, *member_tombstones(GROUP, M1), Record(A_MEMBER[1][0], None)]
 
     with pytest.raises(UnreadableRecord, match="the assignment epoch is still there"):
         restored(ended)
@@ -365,12 +365,13 @@ def test_an_impossible_assignment_epoch_fails_the_load(epoch: int, at_ms: int) -
 @pytest.mark.parametrize("place", range(len(A_MEMBER)))
 def test_a_value_that_cannot_be_read_fails_the_load(place: int) -> None:
     record = A_MEMBER[place]
-    assert record.value is not None
-    for value in (b"", b"\x00\x01" + record.value[2:], record.value[:-1]):
+    key, written = record
+    assert written is not None
+    for value in (b"", b"\x00\x01" + written[2:], written[:-1]):
         with pytest.raises(UnreadableRecord):
-            restored([Record(record.key, value)])
+            restored([Record(key, value)])
     with pytest.raises(UnreadableRecord):
-        restored([Record((record.key or b"")[:-1], record.value)])
+        restored([Record((key or b"")[:-1], written)])
 
 
 @pytest.mark.parametrize("place", range(len(A_MEMBER)))

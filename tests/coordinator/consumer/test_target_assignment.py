@@ -9,6 +9,7 @@ import pytest
 from coordinator.consumer import events
 from coordinator.consumer.assignors.assignor import Assignment, AssignorFailed, AssignorInput
 from coordinator.consumer.assignors.uniform import UniformAssignor
+from coordinator.consumer.records import target_records
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.names import ErrorCode, GroupId, GroupState, MemberId
 from seams.now import Now
@@ -332,6 +333,47 @@ def test_who_replaces_a_static_member_meanwhile_gets_what_was_meant_for_it() -> 
     until_stable(new, b)
     assert len(partitions_of(new)) == 2
     assert partitions_of(new, b) == [0, 1, 2, 3]
+
+
+def test_who_takes_over_a_static_member_does_not_get_what_was_meant_for_itself() -> None:
+    """Neither in memory nor in the log, where the records come from the thread."""
+    world, runner = offloading()
+    old, b = ConsumerClient(world, "old", instance_id="i"), ConsumerClient(world, "b")
+    old.join()
+    runner.run()
+    old.beat()
+    b.join()
+    b.leave()
+    old.leave(for_a_while=True)
+    again = ConsumerClient(world, "b", instance_id="i")
+    again.join()
+    runner.run()
+    targets_before = dict(world.consumer_group().targets)
+    assert set(targets_before) == {"b"}
+    world.crash()
+    assert world.consumer_group().targets == targets_before
+    again.beat()
+    runner.run()
+    until_stable(again)
+    assert partitions_of(again) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_the_records_that_a_thread_made_are_those_of_what_happened(leaves: bool) -> None:
+    world, runner = offloading()
+    a, b, c = (ConsumerClient(world, name) for name in "abc")
+    a.join()
+    runner.run()
+    a.beat()
+    b.join()
+    c.join()
+    if leaves:
+        a.leave()
+    runner.run()
+    *_, updated = targets(world)
+    written = [(record.key, record.value) for record in world.log.batches[-1]]
+    assert written == target_records(updated, {})
+    assert set(updated.changed) == ({"b"} if leaves else {"a", "b"})
 
 
 def test_the_members_of_a_converted_group_get_their_assignment() -> None:
