@@ -342,8 +342,8 @@ def group_record_of_parts(
     value = GroupMetadataValue(
         protocol_type or "", generation_id, protocol_name, leader_id or None, state_since_ms, ()
     )
-    head = [_group_writer()(value)[: -_INT32.size], _INT32.pack(members)]
-    return Record(group_metadata_key(group_id), b"".join([*head, *parts]))
+    head = _group_writer()(value)[: -_INT32.size] + _INT32.pack(members)
+    return Record(group_metadata_key(group_id), head + b"".join(parts))
 
 
 def members_in_order(member_ids: Iterable[MemberId]) -> list[MemberId]:

@@ -20,7 +20,7 @@ SyncGroup need not decode those of all members; the others are decoded when they
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from struct import Struct, unpack_from
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from history.lag.model import PartitionKey
 from protocol.compiled_codec import function_in_c
@@ -232,10 +232,14 @@ class OwnershipChange:
         held = self._holdings()
         self._new = owners_of_partitions(assignments)
         moves: list[OwnerMove] = []
-        for partition, owner in self._new.items():
-            last = held.get(partition)
+        if not held:  # a new group: nothing can move
+            return moves
+        new = cast("dict[object, str]", self._new)  # a compiled loop takes known tuples apart
+        for partition, owner in new.items():
+            last = cast("Mapping[object, LastOwner]", held).get(partition)
             if last is not None and last.owner != owner:
-                moves.append(OwnerMove(*partition, last.owner, owner))
+                topic, index = cast("PartitionKey", partition)
+                moves.append(OwnerMove(topic, index, last.owner, owner))
         moves.sort()
         return moves
 

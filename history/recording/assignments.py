@@ -26,10 +26,13 @@ STREAMS: Final = "stream"
 
 
 def standby_and_description(
-    group: ClassicGroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
+    group: ClassicGroupView, assignments: Mapping[MemberId, bytes], total: int, bytes_max: int
 ) -> tuple[tuple[StandbyTasks, ...], str]:
-    """The members with standby tasks, the most first; and what was assigned, as text."""
-    if sum(map(len, assignments.values())) > bytes_max:
+    """The members with standby tasks, the most first; and what was assigned, as text.
+
+    `total`: bytes of the assignments together.
+    """
+    if total > bytes_max:
         return (), ""
     if group.protocol_type == PROTOCOL_TYPE:
         return _streams(group, assignments) if group.protocol_name == STREAMS else ((), "")
@@ -37,7 +40,6 @@ def standby_and_description(
         return (), _connect(assignments)
     if group.protocol_type == SCHEMA_REGISTRY:
         return (), _registry(assignments)
-    total = sum(map(len, assignments.values()))
     kind = group.protocol_type or "none"
     return (), f"{total} bytes, opaque (protocol type {kind})"
 

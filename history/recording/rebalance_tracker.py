@@ -249,7 +249,9 @@ class RebalanceTracker:
         if moved is not None and running is not None and running.ownership is not None:
             partitions = running.ownership.partitions
             self._topics.assigned(group.group_id, running.changed, running.ownership, now)
-        standby, description = standby_and_description(group, event.assignments, bytes_max)
+        standby, description = standby_and_description(
+            group, event.assignments, event.assignment_bytes, bytes_max
+        )
         moves = tuple(PartitionMove(*move) for move in (moved or ())[: self._limits.moves])
         yield AssignmentReceivedEntry(
             group.group_id,

@@ -5,8 +5,6 @@ of a new generation are parked until the leader's assignments are stored; see as
 Kafka's counterpart: `GroupMetadataManager.classicGroupSyncToClassicGroup`.
 """
 
-from collections.abc import Mapping
-
 from coordinator.classic import events
 from coordinator.classic.commands import AssignmentStored, RefuseAssignment, Sync
 from coordinator.classic.decide.checks import check_member, fenced
@@ -103,7 +101,9 @@ def _park(
         return Outcome(replies=replies, events=(parked,))
 
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
-    without = tuple(m for m in group.members if m not in assignments)
+    without: list[MemberId] = []
+    if assignments.keys() != group.members.keys():
+        without = [member_id for member_id in group.members if member_id not in assignments]
     record = _record(group, assignments)
     fits = batch_bytes_at_most((record,)) <= settings.max_batch_bytes
     received = events.AssignmentReceived(
@@ -113,7 +113,7 @@ def _park(
         leader_id=member.member_id,
         member_count=len(group.members),
         static_member_count=len(group.static_members),
-        without_assignment=without,
+        without_assignment=tuple(without),
         assignment_bytes=sum(map(len, assignments.values())),
         assignments=assignments,
         fits=fits,
@@ -136,21 +136,26 @@ def _park(
     )
 
 
-def _record(group: ClassicGroupView, assignments: Mapping[MemberId, bytes]) -> Record:
+def _record(group: ClassicGroupView, assignments: dict[MemberId, bytes]) -> Record:
     """The generation with all its members: one record, stored whole or not at all."""
     members, protocol_name = group.members, group.protocol_name
     protocols: Protocols | None = None
-    subscription = b""
+    subscription = between = b""
+    length = -1
     parts: list[bytes] = []
     for member_id in members_in_order(members):
         member = members[member_id]
+        assignment = assignments.get(member_id, b"")
         if member.protocols is not protocols:  # most members offer the same
             protocols = member.protocols
             subscription = bytes_part(member.metadata_for(protocol_name))
-        parts.append(member_part(member) if member.parts is None else member.parts[1])
-        parts.append(subscription)
-        assignment = assignments.get(member_id, b"")
-        parts.append(length_part(len(assignment)))
+            length = -1
+        if len(assignment) != length:  # and get as many partitions as the one before
+            length = len(assignment)
+            between = subscription + length_part(length)
+        written = member.parts
+        parts.append(member_part(member) if written is None else written[1])
+        parts.append(between)
         parts.append(assignment)
     return group_record_of_parts(
         group.group_id,
