@@ -375,8 +375,8 @@ class Config(AdminKeys, frozen=True, metaclass=KeyTable):
     rollcall_consumer_assignor_inline_max: int = integer(
         500_000,
         "Members times subscribed partitions of a consumer group up to which its assignment is "
-        "computed at once, which takes some 1 to 5 ms. A larger one is computed in a thread; its "
-        "members get it with their next heartbeats.",
+        "computed and stored at once, which takes up to some 10 ms. A larger one is computed in a "
+        "thread; its members get it with their next heartbeats.",
         at_least=0,
     )
     rollcall_groups_max: int = integer(

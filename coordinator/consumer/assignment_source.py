@@ -30,7 +30,10 @@ class MembersAfter(NamedTuple):
 
 
 class AssignmentSource(NamedTuple):
-    """`topic_ids` and `topics` are of the topics that exist, at least of those subscribed to."""
+    """`topic_ids` and `topics` are of the topics that exist, at least of those subscribed to.
+
+    `subscriptions_after` may count one that a member had before it took over a static member.
+    """
 
     members: MembersAfter
     topic_ids: Mapping[TopicName, TopicId]
@@ -48,19 +51,21 @@ class AssignmentSource(NamedTuple):
         """Members with the same subscription share one set of topics."""
         metadata, targets = self.members
         ids: dict[tuple[tuple[TopicName, ...], str], frozenset[TopicId]] = {}
+        topics: dict[TopicId, AssignorTopic] = {}
         members = {}
         for member_id, member in metadata.items():
             subscription = member.subscribed_topic_names, member.subscribed_topic_regex
             topic_ids = ids.get(subscription)
             if topic_ids is None:
                 topic_ids = ids[subscription] = self._ids_of(member)
+                topics.update((topic_id, self.topics[topic_id]) for topic_id in topic_ids)
             members[member_id] = AssignorMember(
                 member.rack_id,
                 member.instance_id,
                 topic_ids,
                 targets.get(member_id, NOTHING_ASSIGNED),
             )
-        return AssignorInput(members, self.topics, self.is_homogeneous)
+        return AssignorInput(members, topics, self.is_homogeneous)
 
     def _ids_of(self, member: ConsumerMemberMetadata) -> frozenset[TopicId]:
         names = topics_of_member(member, self.regexes)

@@ -79,16 +79,6 @@ class ConsumerTurn:
             return None
         return TurnMember(member.metadata, member.current, member.session_deadline_ms)
 
-    def member_ids(self) -> Iterator[MemberId]:
-        if self.group is not None:
-            for member_id in self.group.members:
-                if self._changed.get(member_id, self) is not None:
-                    yield member_id
-        known = () if self.group is None else self.group.members
-        for member_id, member in self._changed.items():
-            if member is not None and member_id not in known:
-                yield member_id
-
     def identity(self, member_id: MemberId) -> MemberIdentity:
         """Of a member that is there, or has left in this turn."""
         member = self.member(member_id)

@@ -49,8 +49,10 @@ def target_moves(
                 if old == new:
                     continue
                 moved += 1
-                if len(first) < most:
-                    first.append(PartitionMove(state.name(topic_id), index, old, new))
+                if not topic.name:
+                    topic.name = state.name(topic_id)  # which remembers it beyond its deletion
+                if moved <= most:
+                    first.append(PartitionMove(topic.name, index, old, new))
     return TargetMoves(moved, tuple(first))
 
 
@@ -59,12 +61,13 @@ class _TopicOwners:
 
     __slots__ = (
         "_holder",
+        "_holder_name",
         "_holders",
-        "_name",
         "_released",
         "_seen",
         "_turn",
         "_unowned",
+        "name",
         "topic_id",
     )
 
@@ -73,13 +76,15 @@ class _TopicOwners:
         self._released = released
         self._seen: dict[TopicId, tuple[dict[int, MemberId], dict[int, Released]]] = {}
         self.topic_id: TopicId | None = None
+        self.name = ""  # once it is needed
         self._holders: dict[int, MemberId] = {}
         self._unowned: dict[int, Released] = {}
         self._holder: MemberId | None = None  # whose name is known: one may give up thousands
-        self._name = ""
+        self._holder_name = ""
 
     def turn_to(self, topic_id: TopicId) -> None:
         self.topic_id = topic_id
+        self.name = ""
         seen = self._seen.get(topic_id)
         if seen is None:  # dicts, which are faster to read for compiled code than what holds them
             holders = dict(self._turn.owners_before.get(topic_id, {}))
@@ -95,5 +100,5 @@ class _TopicOwners:
         if holder is None or holder == member_id:
             return None
         if holder != self._holder:
-            self._holder, self._name = holder, self._turn.owner_before(holder)
-        return self._name
+            self._holder, self._holder_name = holder, self._turn.owner_before(holder)
+        return self._holder_name

@@ -304,7 +304,8 @@ def the_history_names_another_member_than_the_removed(patch: Patch) -> None:
     def confused(
         self: ConsumerTurnRecorder, event: ConsumerMemberRemoved
     ) -> Iterator[HistoryEntry]:
-        first = self._turn.identity(next(self._turn.member_ids()))
+        assert self._turn.group is not None
+        first = self._turn.identity(next(iter(self._turn.group.members)))
         for entry in removed(self, event):
             if isinstance(entry, MembersRemovedEntry):
                 named = tuple(gone._replace(member=first) for gone in entry.members)

@@ -53,7 +53,7 @@ def test_records_of_every_type_survive_cleaning() -> None:
     kept = {
         key: stored.value for group in after.groups.values() for key, stored in group.state.items()
     }
-    assert kept == {record.key: record.value for record in newest[:-1]}
+    assert kept == dict(newest[:-1])
     times = [
         stored.timestamp_ms for group in after.groups.values() for stored in group.state.values()
     ]

@@ -18,7 +18,7 @@ from coordinator.consumer.records import (
 from coordinator.group_types import AnyGroup
 from coordinator.restore import apply_record
 from protocol.names import GroupId, MemberId, TopicName
-from storage.api import Record, StoredRecord
+from storage.api import Record, RecordPair, StoredRecord
 from storage.batch.record_batch import encode_batch
 from tests.transfer.given import NOW_MS, classic_group, offset_record, read, write_segment
 from transfer.contents import Contents
@@ -31,7 +31,7 @@ M1, M2 = MemberId("m-1"), MemberId("m-2")
 MEMBER = ConsumerMemberMetadata(M1, client_id="c", subscribed_topic_names=(TopicName("t"),))
 
 
-def owns(member_id: MemberId, epoch: int, *partitions: int) -> Record:
+def owns(member_id: MemberId, epoch: int, *partitions: int) -> RecordPair:
     owned = {TOPIC: dict.fromkeys(partitions, epoch)} if partitions else {}
     current = CurrentAssignment(epoch, epoch - 1, assigned=owned)
     return current_assignment_record(GROUP, member_id, current)
@@ -55,13 +55,13 @@ TWO_MEMBERS = (
 )
 
 
-def contents_of(*records: Record) -> Contents:
+def contents_of(*records: RecordPair) -> Contents:
     contents = Contents()
-    for record in records:
-        if record.value is None:
-            contents.remove(record.key)
+    for key, value in records:
+        if value is None:
+            contents.remove(key)
         else:
-            contents.put(record.key, record.value, NOW_MS)
+            contents.put(key, value, NOW_MS)
     return contents
 
 
@@ -128,9 +128,9 @@ def test_a_group_whose_records_contradict_each_other_is_refused() -> None:
 
 
 def test_a_record_that_no_coordinator_could_load_is_damage(tmp_path: Path) -> None:
-    record = TWO_MEMBERS[0]
-    assert record.value is not None
-    cut = Record(record.key, record.value[:-1])
+    key, value = TWO_MEMBERS[0]
+    assert value is not None
+    cut = Record(key, value[:-1])
     good = offset_record("g", "t", 7, 1)
     write_segment(tmp_path, 0, 0, encode_batch([good, cut], 0, NOW_MS))
 

@@ -32,6 +32,19 @@ class Fails:
         return UniformAssignor().assign(given)
 
 
+class Spy:
+    """The uniform assignor; it keeps what it was given."""
+
+    name = "uniform"
+
+    def __init__(self) -> None:
+        self.given: list[AssignorInput] = []
+
+    def assign(self, given: AssignorInput) -> Mapping[MemberId, Assignment]:
+        self.given.append(given)
+        return UniformAssignor().assign(given)
+
+
 class LaterRunner:
     """Runs an assignment when the test says so."""
 
@@ -414,6 +427,23 @@ def test_a_result_waits_for_room_in_the_log() -> None:
     runner.run()
     a.beat()
     assert partitions_of(a) == [0, 1, 2, 3]
+
+
+def test_a_member_that_takes_over_a_static_one_leaves_no_topics_behind() -> None:
+    """The assignor is given what the members subscribe to, and nothing else."""
+    world = world_with(group_consumer_assignment_interval_ms=0)
+    world.given_topics(t=4, u=4, v=4)
+    spy = world.assignors["uniform"] = Spy()
+    static = ConsumerClient(world, "a", topics=("t",), instance_id="i")
+    static.join()
+    ConsumerClient(world, "b", topics=("u",)).join()
+    static.leave(for_a_while=True)
+    ConsumerClient(world, "b", topics=("v",), instance_id="i").join()
+    last = spy.given[-1]
+    assert set(last.topics) == {
+        of for member in last.members.values() for of in member.subscribed_topic_ids
+    }
+    assert len(last.topics) == 1
 
 
 def test_what_an_assignor_does_not_name_is_assigned_nothing() -> None:
