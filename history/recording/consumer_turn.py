@@ -4,7 +4,7 @@ The recorder sees the events of a turn before they are applied. An event is told
 it is then: this is the group before the turn, with what the events so far have changed.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
