@@ -111,7 +111,7 @@ class ConsumerTurn:
     def unreconciled(self) -> set[MemberId]:
         """Members that have not reached the target assignment."""
         epoch = self.assignment_epoch
-        found = set[MemberId]() if self.group is None else _not_reconciled(self.group, epoch)
+        found = set[MemberId]() if self.group is None else not_reconciled(self.group, epoch)
         for member_id, changed in self._changed.items():
             if changed is None or reconciled(changed.current, epoch):
                 found.discard(member_id)
@@ -166,8 +166,11 @@ def reconciled(current: CurrentAssignment, assignment_epoch: int) -> bool:
     return current.state is ConsumerMemberState.STABLE and current.member_epoch == assignment_epoch
 
 
-def _not_reconciled(group: ConsumerGroupView, epoch: int) -> set[MemberId]:
-    """Mostly all of them, or none: then nobody looks at thousands of members."""
+def not_reconciled(group: ConsumerGroupView, epoch: int) -> set[MemberId]:
+    """Members that have not reached the target assignment of this epoch.
+
+    Mostly all of them, or none: then nobody looks at thousands of members.
+    """
     stable = group.stable_count(epoch)
     if not stable:
         return set(group.members)

@@ -15,7 +15,7 @@ from history.causes import End, WaitEnd
 from history.entries import Rebalance, RebalanceEndedEntry
 from history.entry_values import JoinedMember, MemberWait, PartitionMove
 from history.index import HistoryIndex
-from history.recording.consumer_turn import reconciled
+from history.recording.consumer_turn import not_reconciled
 from history.recording.record_limits import RecordLimits
 from history.recording.released_partitions import Released, ReleasedPartitions
 from history.story import MOVES_MAX, end_rebalance
@@ -142,9 +142,7 @@ class Reconciliations:
         """A rebalance continues after a load. What happened before is in its story."""
         passed_ms = max(0, now.wall_ms - story.began_at_ms)
         running = Reconciliation(now.mono_ms - passed_ms)
-        for member_id, member in group.members.items():
-            if not reconciled(member.current, group.assignment_epoch):
-                running.unreconciled.add(member_id)
+        running.unreconciled = not_reconciled(group, group.assignment_epoch)
         for wait in story.waited_for:
             running.waits[wait.member.member_id] = wait
             if wait.end is WaitEnd.WAITING:

@@ -28,9 +28,10 @@ def decide_target_computed(
     updated = target_updated(
         group, command.group_epoch, command.assignor, targets, now, command.took_ms
     )
-    encoded = {**command.records}
-    for holder_id in taken_over.values():
-        encoded.pop(holder_id, None)
+    encoded = command.records
+    if taken_over:
+        holders = set(taken_over.values())
+        encoded = {key: record for key, record in encoded.items() if key not in holders}
     return Outcome(events=(updated,), records=target_records(updated, encoded))
 
 

@@ -329,13 +329,21 @@ def test_a_result_of_another_past_is_dropped_after_a_restart() -> None:
     assert partitions_of(a, b) == [0, 1, 2, 3]
 
 
+def given_static_member_and(
+    world: World, runner: LaterRunner, name: str
+) -> tuple[ConsumerClient, ConsumerClient]:
+    """Of instance id "i"; and one that has joined, for which a target is in the making."""
+    static, other = ConsumerClient(world, "old", instance_id="i"), ConsumerClient(world, name)
+    static.join()
+    runner.run()
+    static.beat()
+    other.join()
+    return static, other
+
+
 def test_who_replaces_a_static_member_meanwhile_gets_what_was_meant_for_it() -> None:
     world, runner = offloading()
-    old, b = ConsumerClient(world, "old", instance_id="i"), ConsumerClient(world, "b")
-    old.join()
-    runner.run()
-    old.beat()
-    b.join()
+    old, b = given_static_member_and(world, runner, "b")
     old.leave(for_a_while=True)
     new = ConsumerClient(world, "new", instance_id="i")
     new.join()
@@ -351,11 +359,7 @@ def test_who_replaces_a_static_member_meanwhile_gets_what_was_meant_for_it() -> 
 def test_who_takes_over_a_static_member_does_not_get_what_was_meant_for_itself() -> None:
     """Neither in memory nor in the log, where the records come from the thread."""
     world, runner = offloading()
-    old, b = ConsumerClient(world, "old", instance_id="i"), ConsumerClient(world, "b")
-    old.join()
-    runner.run()
-    old.beat()
-    b.join()
+    old, b = given_static_member_and(world, runner, "b")
     b.leave()
     old.leave(for_a_while=True)
     again = ConsumerClient(world, "b", instance_id="i")
